@@ -18,7 +18,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/ready
-	rm -rf out/demo  # measured anew each time
+	rm -rf out/demo  # every run measures again
 	penstock reproduce demo --out out/demo
 
 test: $(VENV)/ready-test

@@ -100,7 +100,7 @@ def by_cp_sat(values: NDArray[np.float64]) -> float:
     solver.parameters.num_workers = len(os.sched_getaffinity(0))
     status = solver.solve(model)
     assert status == cp_model.OPTIMAL, solver.status_name(status)
-    return solver.objective_value
+    return float(solver.objective_value)
 
 
 def against_solvers() -> None:

@@ -1,9 +1,9 @@
 """The controller's speed: how soon a turn is granted, a new controller serves, and what turns cost.
 
-A thousand jobs, each a connection of its own, begin a phase a second; in fifty groups one job
-transfers at a time. A turn's latency is from the message that makes it possible (the phase's own
-beginning, or the end of the one before it in its group) to its arrival. Times are of this machine;
-what is held against the bar is printed beside it.
+A thousand jobs, each with its own connection, begin one phase per second each; in fifty groups one
+job transfers at a time. The latency of a turn is measured from the message that makes it possible
+(its own phase begins, or the one before it in its group ends) to its arrival. Times are of this
+machine; the bar is printed beside them.
 """
 
 import argparse
@@ -23,8 +23,9 @@ import msgspec
 
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import encode_line
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
-from penstock.live.store import Family, Knowledge, RunningJob, Store, WriteBehind
+from penstock.live.store import Family, Knowledge, Store, WriteBehind
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli"]
 GROUPS = 50
@@ -60,7 +61,7 @@ _ANSWER_TYPES = (
 
 @dataclass
 class Load:
-    """Jobs that begin a phase a second, and how long their turns took to come."""
+    """Jobs that begin one phase per second each, and the latencies of their turns."""
 
     hold: float
     seconds: float
@@ -147,18 +148,26 @@ def grants(jobs: int, seconds: float) -> bool:
 
 
 def fill(path: Path, jobs: int) -> None:
-    """Leave behind what a controller of so many jobs would have."""
+    """Write the state that a controller with this number of jobs leaves behind."""
     with WriteBehind(Store(f"sqlite:///{path}")) as keeper:
         for k in range(jobs):
             name = f"code-{k % 500}"
             keeper.running(
-                RunningJob(
+                JobRecord(
                     id=f"{name}.{k}",
                     serial=k,
                     user="ann",
                     uid=os.getuid(),
                     name=name,
+                    state="running",
                     began=1e9,
+                    seconds=1.0,
+                    io_nodes=[],
+                    forwarded_bytes=k,
+                    direct_bytes=0,
+                    fail_opens=0,
+                    waits=0,
+                    waited_seconds=0.0,
                     counters={"write_bytes": k},
                 )
             )
@@ -195,7 +204,7 @@ def restart(jobs: int) -> bool:
 
 
 def overhead(rounds: int) -> bool:
-    """Run a job with nobody in its way, its turns enforced and not, in alternation."""
+    """Run a job alone, with and without enforced turns, in alternation."""
     with tempfile.TemporaryDirectory() as folder:
         root, state = Path(folder, "data"), ["--state", str(Path(folder, "s"))]
         root.mkdir()

@@ -1,9 +1,9 @@
-"""What the dashboard costs: its answers with a thousand jobs, and the turns that they hold up.
+"""What the dashboard costs: its answers with a thousand jobs, and the turns that they delay.
 
-A thousand jobs, each a connection of its own, begin a phase a second, as in controller.py. It is
-done without an HTTP port, with one that nobody asks, and with dashboards that ask once a second.
-The longest step is that of the controller's loop, in processor time: as long, a turn that could be
-given waits at least. Times are of this machine; compare them with each other.
+A thousand jobs, each with its own connection, begin one phase per second each, as in controller.py:
+without an HTTP port, with one that gets no requests, and with dashboards that send one request per
+second. The longest step is that of the controller's loop, in processor time: a turn may have to
+wait for it. Times are of this machine; compare them with each other.
 """
 
 import argparse
@@ -44,7 +44,7 @@ if "penstock.live.controller" in sys.orig_argv:
 
 @dataclass
 class Answers:
-    """What dashboards got: how long it took, and how long it was."""
+    """The answers that dashboards got: seconds and bytes of each."""
 
     whole: list[tuple[float, int]] = field(default_factory=list)
     changes: list[tuple[float, int]] = field(default_factory=list)

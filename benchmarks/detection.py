@@ -2,9 +2,9 @@
 
     python benchmarks/detection.py
 
-What one observation takes the shipped model, features and checks included: the median over the
-shipped observations, one by one. The line ends with its bar and whether it is met; for comparison
-the same model as scikit-learn evaluates it, one observation at a time.
+The time that the shipped model takes for one observation, with features and checks: the median over
+the shipped observations, one by one. The line ends with its bar and whether it is met; for
+comparison the same model as scikit-learn evaluates it, one observation at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from penstock.learn.detection import model, samples, selection, training
+from penstock.learn.detection import features, model, samples, training
 
 BAR = 50e-6
 PASSES = 5
@@ -36,7 +36,7 @@ def main() -> None:
     ours = min(median(shipped.detect, seen) for _ in range(PASSES))
     known = samples.of_sizes(samples.shipped(), samples.TRAINED_ON)
     made = training.train(known, "network", shipped.features, seed=1).estimator
-    rows = selection.table(known[:200], shipped.features)
+    rows = features.table(known[:200], shipped.features)
     peer = median(lambda row: made.predict_proba(row.reshape(1, -1)), list(rows))
     verdict = "met" if ours <= BAR else "NOT MET"
     print(f"one observation: {1e6 * ours:.1f} us (bar <= {1e6 * BAR:g} us: {verdict})")

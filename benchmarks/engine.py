@@ -15,7 +15,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import simgrid_io_sets
@@ -23,9 +24,9 @@ import simpy_io_sets
 from numpy.typing import NDArray
 
 from penstock import registry
-from penstock.model import Site
+from penstock.model import Request, Site, View
 from penstock.policies.base import Own, Sharing
-from penstock.sim.engine import simulate
+from penstock.sim.engine import calls_python, simulate
 from penstock.sim.generators.io_sets import io_sets, three_profiles
 from penstock.sim.metrics import measure
 from penstock.sim.run import Run
@@ -57,6 +58,26 @@ def timed(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def event_seconds(workload: Workload, policy: Sharing) -> float:
+    return timed(partial(simulate, workload, policy)) / (2 * workload.iterations)
+
+
+def simulate_and_measure(workload: Workload, policy: Sharing) -> None:
+    measure(simulate(workload, policy))
+
+
+def simpy_seconds(
+    workload: Workload, group: NDArray[np.int64], weight: NDArray[np.float64]
+) -> float:
+    return simpy_io_sets.run(workload, group, weight)[2]
+
+
+def simgrid_seconds(
+    workload: Workload, group: NDArray[np.int64], weight: NDArray[np.float64], computing: str
+) -> float:
+    return simgrid_io_sets.run(workload, group, weight, computing=computing)[2]
+
+
 def lowered(workload: Workload, policy: Sharing) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Groups (-1: own) and weights as the other simulators take them."""
     numbers: dict[object, int] = {}
@@ -73,7 +94,9 @@ def paper_scenario(seed: int) -> Workload:
     return io_sets(three_profiles(20, 20, 20), seed=seed)
 
 
-def run_of(workload: Workload, answer: tuple[NDArray, NDArray, float]) -> Run:
+def run_of(
+    workload: Workload, answer: tuple[NDArray[np.float64], NDArray[np.float64], float]
+) -> Run:
     """Another simulator's answer as a record, so that one code measures all."""
     request, end, _ = answer
     return Run(
@@ -84,6 +107,23 @@ def run_of(workload: Workload, answer: tuple[NDArray, NDArray, float]) -> Run:
         start=workload.release,
         phase_ends=2 * workload.iterations,
     )
+
+
+def as_elsewhere(run: Run) -> Run:
+    """Our record without what phases had moved when the window cut them, which others lack."""
+    return replace(run, moved=None)
+
+
+def in_plain_python(policy: Sharing) -> Sharing:
+    """The policy with a `turn` that the engine has no twin of."""
+    kind = type(policy)
+
+    class Called(kind):  # type: ignore[misc, valid-type]
+        def turn(self, request: Request, view: View) -> float:
+            return float(super().turn(request, view))
+
+    called: Sharing = Called()
+    return called
 
 
 def against_simulators(rounds: int) -> None:
@@ -97,12 +137,10 @@ def against_simulators(rounds: int) -> None:
         group, weight = lowered(workload, policy)
         seconds = medians(
             {
-                "penstock": lambda p=policy: timed(lambda: simulate(workload, p)),
-                "simpy": lambda g=group, w=weight: simpy_io_sets.run(workload, g, w)[2],
+                "penstock": partial(timed, partial(simulate, workload, policy)),
+                "simpy": partial(simpy_seconds, workload, group, weight),
                 **{
-                    computing: lambda c=computing, g=group, w=weight: simgrid_io_sets.run(
-                        workload, g, w, computing=c
-                    )[2]
+                    computing: partial(simgrid_seconds, workload, group, weight, computing)
                     for computing in ("hosts", "delays")
                 },
             },
@@ -117,7 +155,7 @@ def against_simulators(rounds: int) -> None:
         print(f"    {simpy:6.0f} x SimPy {verdict(simpy, SIMPY_BAR)}")
         if name != "fair-share":
             other = measure(run_of(workload, simgrid_io_sets.run(workload, group, weight)), WINDOW)
-            mine = measure(simulate(workload, policy), WINDOW)
+            mine = measure(as_elsewhere(simulate(workload, policy)), WINDOW)
             gap = max(
                 abs(getattr(mine, m) / getattr(other, m) - 1)
                 for m in ("utilization", "max_stretch", "io_slowdown")
@@ -136,7 +174,8 @@ def chaotic_fair_share(workloads: int) -> None:
         workload = paper_scenario(seed)
         group, weight = lowered(workload, policy)
         other = run_of(workload, simgrid_io_sets.run(workload, group, weight, computing="delays"))
-        for tool, run in (("penstock", simulate(workload, policy)), ("SimGrid", other)):
+        runs = {"penstock": as_elsewhere(simulate(workload, policy)), "SimGrid": other}
+        for tool, run in runs.items():
             m = measure(run, WINDOW)
             values[tool].append((m.utilization, m.max_stretch, m.io_slowdown))
     ours, simgrid = (np.array(values[tool]) for tool in ("penstock", "SimGrid"))
@@ -172,12 +211,7 @@ def scaling(rounds: int) -> None:
             workload = io_sets(three_profiles(third, third, third), seed=1, horizon=scale.horizon)
             runs[scale] = workload
         seconds = medians(
-            {
-                str(scale.jobs): lambda w=w, p=policy: (
-                    timed(lambda: simulate(w, p)) / (2 * w.iterations)
-                )
-                for scale, w in runs.items()
-            },
+            {str(scale.jobs): partial(event_seconds, w, policy) for scale, w in runs.items()},
             rounds,
         )
         ratio = seconds[str(large.jobs)] / seconds[str(small.jobs)]
@@ -191,14 +225,13 @@ def plain_python(rounds: int) -> None:
     workload = paper_scenario(seed=1)
     print("A policy in plain Python against its built-in twin:")
     for name in sorted(registry.POLICIES["sharing"]):
-        if registry.sharing(name).order is None:
+        native, called = registry.sharing(name), in_plain_python(registry.sharing(name))
+        if calls_python(native):
             continue
-        native, called = registry.sharing(name), registry.sharing(name)
-        called.order = None  # type: ignore[misc]
         seconds = medians(
             {
-                "native": lambda p=native: timed(lambda: simulate(workload, p)),
-                "called": lambda p=called: timed(lambda: simulate(workload, p)),
+                "native": partial(timed, partial(simulate, workload, native)),
+                "called": partial(timed, partial(simulate, workload, called)),
             },
             rounds,
         )
@@ -221,7 +254,7 @@ def huge() -> None:
     )
     for name in FAST:
         policy = registry.sharing(name)
-        seconds = timed(lambda p=policy: measure(simulate(workload, p)))
+        seconds = timed(partial(simulate_and_measure, workload, policy))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         rate = 2 * workload.iterations / seconds / 1e6
         print(

@@ -4,9 +4,9 @@
 
 Clients are one small program that writes blocks of its own file over and over, four at a time, with
 and without the client library, through one I/O node, and to a bare server that does nothing but
-copy from its socket into the file. Ways take turns in random order, and the median of each counts;
-plain runs are also held against themselves, which says how far ratios can be trusted: the best of
-15 runs scattered by 4%. Then the emulated file system: aggregation, and two I/O nodes
+copy from its socket into the file. The variants run in random order, and the median of each counts.
+Plain runs are also compared with each other, which shows how far ratios can be trusted: the best of
+15 runs scattered by 4%. Then follow the emulated file system: aggregation, and two I/O nodes
 against one; and a thousand connections. Each line ends with its bar and whether it is met; none of
 them is a test.
 """
@@ -28,8 +28,8 @@ from statistics import median
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from live.frames import WRITE, Client  # noqa: E402
-from live.real_node import RealNode  # noqa: E402
+from live.ionode.frames import WRITE, Client  # noqa: E402
+from live.ionode.real_node import RealNode  # noqa: E402
 
 from penstock.live.agent.page_server import PageServer  # noqa: E402
 from penstock.live.deployment import emulator  # noqa: E402
@@ -53,7 +53,7 @@ def built(folder: Path, name: str) -> Path:
 
 
 def throughput(commands: Sequence[list[str]], env: Mapping[str, str], volume: int) -> float:
-    """Bytes a second of all clients together, until the last one's end."""
+    """Return bytes per second of all clients together, until the last one ends."""
     clients = [
         subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(env)
@@ -153,7 +153,7 @@ def copies(folder: Path) -> None:
 def emulated(
     folder: Path, spec: str, nodes: int, options: Sequence[str], commands: Sequence[list[str]]
 ) -> float:
-    """Bytes a second on an emulated file system, through so many I/O nodes."""
+    """Return bytes per second on an emulated file system, through a number of I/O nodes."""
     root, shared = folder / "root", folder / "emulation"
     root.mkdir(parents=True)
     emulator.Emulation.parse(spec).create(shared, root)

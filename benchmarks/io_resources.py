@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,7 @@ def against_unit_steps(sets: int) -> None:
             jobs, view = JobSet(drawn, SITE), Snapshot.of(drawn, SITE)
             all_ = placements(jobs, view)
             for name, contender in contenders.items():
-                decision, taken = timed(lambda c=contender, j=jobs, a=all_: c(j, a))
+                decision, taken = timed(partial(contender, jobs, all_))
                 seconds[name].append(taken / len(all_))
                 values[name] += decision
             for name in contenders:

@@ -1,4 +1,4 @@
-"""Periods of real traces: our finder and estimator, sample by sample, against FTIO over the whole.
+"""Periods of real traces: our finder and estimator, sample by sample, against FTIO on whole traces.
 
     python benchmarks/periods.py [--data FOLDER] [--sample 0.02]
 
@@ -54,7 +54,7 @@ class Trace:
         return float(self.end.max() - self.start.min())
 
     def busy(self) -> Trace:
-        """Return it without the transfers that moved nothing: they are stretches of idleness."""
+        """Return the trace without transfers that moved nothing: they are idle times."""
         there = self.moved > 0
         return Trace(self.name, self.start[there], self.end[there], self.moved[there])
 
@@ -149,7 +149,7 @@ def calls(trace: Trace) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArr
 
 
 def ours(trace: Trace, sample: float) -> Estimate:
-    """Return what the finder and the estimator make of counters sampled so often."""
+    """Return the result of finder and estimator for counters sampled at an interval."""
     trace = trace.busy()
     starts, ends, sizes = calls(trace)
     moved = np.concatenate([[0.0], np.cumsum(sizes)])

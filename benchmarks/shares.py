@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from live.sharing_jobs import MIB, RATE, SharedStorage
+from live.ionode.competing_jobs import MIB, RATE, SharedStorage
 
 from penstock.live.protocol import messages
 

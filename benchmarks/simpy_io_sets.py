@@ -1,4 +1,4 @@
-"""The IO-SETS scenario on SimPy 4: a process a job, a FIFO resource a group."""
+"""The IO-SETS scenario on SimPy 4: one process per job, one FIFO resource per group."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The Council's speed: from the last report of many I/O nodes to the announcement at each of them;
-and what it takes from an I/O node.
+"""The Council's speed, from the last report of many I/O nodes to new values at each, and its cost.
 
-The I/O nodes are made up: one process answers for all of them, each on a Unix socket of its own,
-with observations that differ from node to node. The Council is the controller's own, over its own
+The I/O nodes are simulated: one process answers for all of them, each on its own Unix socket, with
+observations that differ from node to node. The Council is the controller's own, over its own
 connections. Every interval all report at once; the time is from the last report that was sent to
 the last announcement that arrived, as the process of the I/O nodes sees it. Thesis forwarding has
 250 ms at 240 I/O nodes (Figure 4.12). Times are of this machine; the bar is printed beside them.
@@ -171,7 +170,7 @@ def decided(count: int, seconds: float) -> bool:
         sys.exit(f"{len(latencies)} announcements are too few to tell; give more --seconds")
     p50 = statistics.median(latencies)
     p99 = statistics.quantiles(latencies, n=100, method="inclusive")[98]
-    met = p99 <= DECIDED_WITHIN
+    met = bool(p99 <= DECIDED_WITHIN)
     print(
         f"{count} I/O nodes, {len(latencies)} choices: p50 {1e3 * p50:.1f} ms, "
         f"p99 {1e3 * p99:.1f} ms, most {1e3 * max(latencies):.1f} ms "
@@ -223,7 +222,7 @@ class Spent:
 
 
 def served(state: StateDirectory, root: Path, seconds: float) -> Spent:
-    """Let a job write for so long, and return what its I/O node and controller spent on it."""
+    """Let a job write for some seconds; return what its I/O node and controller spent on it."""
     controller = lock_holder(state.lock)
     assert controller
     (io_node,) = (

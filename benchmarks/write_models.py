@@ -1,11 +1,11 @@
-"""How fast models of writes are searched for, and asked.
+"""How fast the search for models of writes is, and a prediction.
 
     python benchmarks/write_models.py [--jobs N] [--samples N] [--out DIR]
 
 The search: 255 subsets of eight scales x the paper's five techniques, every option of the grid
-(penstock.learn.write_models.regressors.GRIDS), on 4,000 made-up samples of Titan. It is run as a
-campaign and may be interrupted: with the same --out it goes on. Then what one prediction takes,
-features and interval included: the median over writes, for every kind of model. Each line ends with
+(penstock.learn.write_models.regressors.GRIDS), on 4,000 made-up samples of Titan. It runs as a
+campaign and may be interrupted: with the same --out it continues. Then the time of one prediction,
+with features and interval: the median over writes, for every kind of model. Each line ends with
 its bar and whether it is met.
 """
 
@@ -63,8 +63,10 @@ def search(count: int) -> Search:
 def work(count: int, cell: CampaignCell) -> list[dict[str, Value]]:
     mask = int(cell.x)
     some = tuple(scale for k, scale in enumerate(SCALES) if mask >> k & 1)
-    tried = search(count).tried(Cell(technique=cell.scenario, scales=some))
-    return [{"technique": cell.scenario, "mask": mask, "option": tried.option, "mse": tried.error}]
+    result = search(count).evaluate(Cell(technique=cell.scenario, scales=some))
+    return [
+        {"technique": cell.scenario, "mask": mask, "option": result.option, "mse": result.error}
+    ]
 
 
 def searched(count: int, jobs: int | None, out: Path) -> None:
@@ -74,9 +76,9 @@ def searched(count: int, jobs: int | None, out: Path) -> None:
         for mask in range(1, 2 ** len(SCALES))
     ]
     whole = Campaign(
-        study="write-models-benchmark",
+        study=f"write-models-benchmark-{count}",
         version=1,
-        size=str(count),
+        size="full",
         seed=SEED,
         cells=cells,
         work=partial(work, count),
@@ -92,13 +94,13 @@ def searched(count: int, jobs: int | None, out: Path) -> None:
 
 
 def time_predictions(count: int) -> None:
-    part = samples(count).where(np.arange(count) < 600)
+    part = samples(count).select(np.arange(count) < 600)
     for technique in ("extrapolating", "linear", "forest"):
         if technique == "extrapolating":
             learned = training.train_extrapolation(part, seed=SEED)
         else:
             small = Search(part, seed=SEED)
-            learned = training.train_regression(small, small.tried(small.base(technique)))
+            learned = training.train_regression(small, small.evaluate(small.base(technique)))
         taken = []
         for write in part.writes:
             began = time.perf_counter()

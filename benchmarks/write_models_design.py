@@ -1,7 +1,8 @@
 """Our model of writes on machines other than ARCHER, where its design was chosen.
 
-Trained up to a number of processes, asked for up to 16 times as many, as ARCHER is: every split on
-which designs were compared. ARCHER's own runs of more than 1,536 processes are not read.
+Models are trained up to a number of processes and evaluated on up to 16 times as many, as for
+ARCHER: every split on which designs were compared. ARCHER's own runs of more than 1,536 processes
+are not read.
 
     python benchmarks/write_models_design.py $PENSTOCK_DATA/archer-benchio/benchio_write_reps.csv
 """
@@ -15,6 +16,7 @@ import numpy as np
 
 from penstock.learn.write_models import machine, training
 from penstock.learn.write_models.dataset import FEWEST, Dataset
+from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.sources import archer
 
 SPLITS = {
@@ -22,7 +24,7 @@ SPLITS = {
     "cirrus": (("Cirrus",), 36, 40, (288, 576)),
     "csd3": (("CSD3Skylake", "CSD3Skylake-unpatched"), 32, 24, (256, 512)),
 }
-"""Systems, cores a node, targets (assumed for Cirrus and CSD3), and the processes to train with."""
+"""Systems, cores per node, targets (assumed for Cirrus and CSD3), processes to train with."""
 MOST = 1536
 FURTHER = 16
 
@@ -36,7 +38,8 @@ def table(content: str, name: str, *, by_job: bool) -> Dataset:
     stripes = {**archer.STRIPES, "striped": targets}
     if name != "archer":
         stripes["defstriped"] = 1
-    samples, tags = [], []
+    samples: list[Sample] = []
+    tags: list[str] = []
     for some in [systems] if name == "archer" else [(system,) for system in systems]:
         read = archer.samples(
             content, name, systems=some, by_job=by_job, cores=cores, stripes=stripes
@@ -47,14 +50,14 @@ def table(content: str, name: str, *, by_job: bool) -> Dataset:
 
 
 def splits(content: str, *, by_job: bool) -> Iterator[tuple[str, Dataset, Dataset]]:
-    """Yield the name of a split, what is trained with, and what is asked."""
+    """Yield the name of a split, its training samples and its test samples."""
     for name, (*_, limits) in SPLITS.items():
         whole = table(content, name, by_job=by_job)
         processes = np.array([write.bursts for write in whole.writes])
         for limit in limits:
             most = min(FURTHER * limit, MOST) if name == "archer" else FURTHER * limit
             selected = (processes > limit) & (processes <= most) & (whole.seconds >= 5)
-            yield f"{name} {limit}", whole.where(processes <= limit), whole.where(selected)
+            yield f"{name} {limit}", whole.select(processes <= limit), whole.select(selected)
 
 
 def main() -> None:

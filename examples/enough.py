@@ -1,6 +1,6 @@
-"""enough: every job the fewest I/O nodes that give it 90% of its best bandwidth.
+"""enough: every job gets the fewest I/O nodes that give it 90% of its best bandwidth.
 
-An allocator of your own. Run it like any other:
+An allocator from a file. Run it like any other:
 
     penstock allocate examples/applications.json --io-nodes 12 --policy examples/enough.py:Enough
 """

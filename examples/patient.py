@@ -1,6 +1,6 @@
-"""patient: every value three times, then the one of the highest mean, for good.
+"""patient: try every value three times, then keep the one with the highest mean.
 
-A tuner of your own. Look at it, and evaluate it like any other:
+A tuner from a file. Show it like any other:
 
     penstock policies examples/patient.py:Patient --kind tuning
 """

@@ -1,6 +1,6 @@
-"""short-first: one job at a time, the one of the shortest period; longer ones are interrupted.
+"""short-first: one job at a time, the one with the shortest period; it interrupts longer ones.
 
-A policy of your own in fifteen lines, simulated and live:
+A policy from a file, in fifteen lines, simulated and live:
 
     penstock compare jobs.json --policies set-10,examples/short_first.py:ShortFirst
     penstock up --root data --io-nodes 1 --policy examples/short_first.py:ShortFirst --mode enforce
@@ -12,7 +12,6 @@ from penstock.policies.base import ByArrival
 class ShortFirst(ByArrival):
     needs = frozenset({"w_iter"})  # the time from one I/O phase of a job to the next
     preemptive = True  # choose again whenever a phase begins or ends
-    order = None  # the engine calls turn()
 
     def group(self, job):
         return "all"

@@ -7,28 +7,54 @@ first failure counts. `tests/run.py` reads the record that is written here.
 
 import os
 import re
+import sys
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
+import limits
 import msgspec
 import pytest
 
 RECORD = "PENSTOCK_TEST_RECORD"
 """Environment variable: the file that gets the record of a run."""
-FOLDERS = ("chaos", "native", "parity", "security")
+FOLDERS = ("chaos", "native", "parity")
 """Folders of tests whose faults show only now and then."""
+SECURITY = "security"
+"""Mark of tests that somebody else cannot read, change or pretend something."""
 REASON = "first failure counts"
 _CRASH = re.compile(
     r"SIG(SEGV|ABRT|BUS|ILL|FPE)\b|Segmentation fault|core dumped|(Address|Thread|Leak)Sanitizer"
     r"|runtime error:|Fatal Python error"
+    # The exit status of a process that one of these signals ended, and of a shell that saw it.
+    r"|^E .*\bassert\b.*(?<![\w.])-(4|6|7|8|11)(?![\w.])"
+    r"|^E .*(\bassert (not )?\(?|where |returncode=|exit status )(132|134|135|136|139)"
+    r"( == 0| = .*(returncode|wait|status)|, |\.?$)",
+    re.MULTILINE,
 )
-_ITEM = pytest.StashKey[bool]()
+_PROGRAM_FAILED = re.compile(r"^AssertionError|^verify: bad|verify failed", re.MULTILINE)
+"""What a program prints that has compared its own data; fio does the latter."""
+_DATA = re.compile(r"\b[0-9a-f]{32,128}\b|\bb(?:'[^']*'|\"[^\"]*\")")
+"""Data as text: a digest, or bytes as Python shows them."""
+_BYTES = (bytes, bytearray, memoryview)
+_WRONG_DATA = pytest.StashKey[bool]()
 
 
 class WrongData(AssertionError):  # noqa: N818 - it says what is wrong
     """Data is not what was written: never the machine's fault."""
+
+
+@contextmanager
+def checking_data() -> Iterator[None]:
+    """Check data by assertions of any kind: of arrays, of text, of sizes."""
+    try:
+        yield
+    except AssertionError as error:
+        raise WrongData(str(error)) from error
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -52,16 +78,53 @@ def read(path: Path) -> Record:
     return msgspec.json.decode(path.read_bytes(), type=Record)
 
 
-def reason_of(test: str, error: BaseException, text: str, *, wrong_data: bool) -> str | None:
+def data_differs(left: object, right: object) -> bool:
+    """Say whether data differs, wherever it is in what a test compares."""
+    if isinstance(left, _BYTES) or isinstance(right, _BYTES):
+        return not (isinstance(left, _BYTES) and isinstance(right, _BYTES) and left == right)
+    match left, right:
+        case str(), str():
+            values = _DATA.findall(left), _DATA.findall(right)
+            return all(values) and values[0] != values[1]
+        case Mapping(), Mapping():
+            return any(data_differs(left.get(key), right.get(key)) for key in {*left, *right})
+        case (list() | tuple(), list() | tuple()):
+            return any(data_differs(*pair) for pair in zip_longest(left, right))
+    return False
+
+
+def reason_of(item: pytest.Item, error: BaseException, report: pytest.TestReport) -> str | None:
     """Say why the first failure of a test counts, or None if a second run decides."""
-    folder = re.match(r"(?:.*/)?tests/(\w+)/", test)
+    folder = re.match(r"(?:.*/)?tests/(\w+)/", item.nodeid)
     if folder and folder[1] in FOLDERS:
         return f"tests/{folder[1]}"
-    if wrong_data or isinstance(error, WrongData):
+    if item.get_closest_marker(SECURITY):
+        return SECURITY
+    streams = (getattr(error, name, None) for name in ("stdout", "stderr"))
+    printed = [text for _, text in report.sections] + [
+        text.decode(errors="replace") if isinstance(text, bytes) else str(text) for text in streams
+    ]
+    if _CRASH.search("\n".join([report.longreprtext, *printed])):
+        return "crash"
+    if (
+        isinstance(error, WrongData)
+        or item.stash.get(_WRONG_DATA, False)
+        or _PROGRAM_FAILED.search("\n".join(printed))
+    ):
         return "wrong data"
+    return "hang" if _hangs(item, error, report) else None
+
+
+def _hangs(item: pytest.Item, error: BaseException, report: pytest.TestReport) -> bool:
+    """Say whether pytest's limit or one named HANG has passed.
+
+    No test takes as long as HANG but those with a limit of their own.
+    """
+    if isinstance(error, TimeoutExpired) and error.timeout >= limits.HANG:
+        return True
     if isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout (>"):
-        return "hang"
-    return "crash" if _CRASH.search(text) else None
+        return True
+    return report.duration >= limits.HANG and not item.get_closest_marker("timeout")
 
 
 class Plugin:
@@ -71,6 +134,9 @@ class Plugin:
         self._counts: Counter[str] = Counter()
         self._failures: dict[str, Failure] = {}
         self._running: pytest.Item | None = None
+        # Comparisons in modules that tests share are seen, too.
+        names = {path.stem for path in Path(__file__).parent.iterdir()}
+        pytest.register_assert_rewrite(*sorted(names - sys.modules.keys()))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -81,9 +147,9 @@ class Plugin:
             self._running = None
 
     def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> None:
-        """See a comparison of bytes that failed: wrong data, wherever it is."""
-        if self._running and op == "==" and isinstance(left, bytes) and isinstance(right, bytes):
-            self._running.stash[_ITEM] = True
+        """See a comparison of data that failed."""
+        if self._running and op == "==" and data_differs(left, right):
+            self._running.stash[_WRONG_DATA] = True
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -91,12 +157,7 @@ class Plugin:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if report.failed and call.excinfo is not None:
-            reason = reason_of(
-                item.nodeid,
-                call.excinfo.value,
-                report.longreprtext,
-                wrong_data=item.stash.get(_ITEM, False),
-            )
+            reason = reason_of(item, call.excinfo.value, report)
             report.user_properties.append((REASON, reason))
         return report
 

@@ -18,7 +18,7 @@ CAPS = st.sampled_from([0.1, 0.25, 0.3, 0.5, 0.7, 1.0])
 
 
 def examples(count: int) -> settings:
-    """Return settings for so many examples, and PENSTOCK_SOAK times as many in a soak."""
+    """Return settings for this number of examples, and PENSTOCK_SOAK times as many in a soak."""
     return settings(max_examples=count * SOAK, deadline=None)
 
 

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from failures import FOLDERS
 from run import AT_MOST, Result, commit, run_tests, summary
 
 TESTS = Path(__file__).parent
 CONFTEST = """
+import limits
+limits.HANG = 1.0
 import failures, schedule
 
 def pytest_configure(config):
@@ -89,6 +92,14 @@ def test_what_passes_when_run_again_is_unsteady_and_both_outputs_are_shown(
     assert "1 passed" in second
 
 
+@pytest.mark.parametrize("code", ["pytest.skip('no root')", "pytest.xfail('known')"])
+def test_what_is_skipped_when_run_again_has_not_passed(suite: Suite, code: str) -> None:
+    body = f"    assert not is_first('one')\n    {code}\n"
+    suite.add("test_a.py", f"import pytest\n{FIRST_TIME}\ndef test_one():\n{body}")
+    result = suite.run()
+    assert (result.passed, result.unsteady) == (False, [])
+
+
 def test_what_fails_again_fails_the_run(suite: Suite) -> None:
     suite.add("test_a.py", "def test_one(): assert False\n\ndef test_two(): pass\n")
     assert not suite.run().passed
@@ -103,28 +114,96 @@ def test_a_fixture_that_fails_once_is_unsteady(suite: Suite) -> None:
     assert suite.run().unsteady == ["tests/test_a.py::test_one"]
 
 
+def test_the_folders_whose_first_failure_counts_have_tests() -> None:
+    assert [name for name in FOLDERS if not list((TESTS / name).glob("test_*.py"))] == []
+
+
+HELPERS = """
+import hashlib
+
+def check(left, right):
+    assert left == right
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
+"""
+RUN = "subprocess.run(['sh', '-c', {!r}], check=False)"
+
+
 @pytest.mark.parametrize(
     ("reason", "path", "code"),
     [
         ("tests/chaos", "chaos/test_a.py", "assert False"),
         ("tests/native", "native/test_a.py", "assert False"),
         ("tests/parity", "parity/test_a.py", "assert False"),
-        ("tests/security", "security/test_a.py", "assert False"),
+        ("security", "test_security.py", "assert False"),
         ("wrong data", "test_a.py", "assert Path(__file__).read_bytes() == b'other'"),
         ("wrong data", "test_a.py", "raise failures.WrongData('block 3')"),
+        ("wrong data", "test_a.py", "helpers.check(b'a', b'b')"),
+        ("wrong data", "test_a.py", "assert (0, b'a') == (0, b'b')"),
+        ("wrong data", "test_a.py", "assert [b'a', b'b'] == [b'a']"),
+        ("wrong data", "test_a.py", "assert {'f': [b'a']} == {'f': [b'b']}"),
+        ("wrong data", "test_a.py", "assert bytearray(b'a') == memoryview(b'b')"),
+        ("wrong data", "test_a.py", "assert helpers.digest(b'a') == helpers.digest(b'b')"),
+        ("wrong data", "test_a.py", "assert [helpers.digest(b'a')] == [helpers.digest(b'b')]"),
+        ("wrong data", "test_a.py", "assert \"b'a' 5\\n\" == \"b'b' 5\\n\""),
+        (
+            "wrong data",
+            "test_a.py",
+            "subprocess.run([sys.executable, '-c', 'assert 0'], check=True)",
+        ),
         ("crash", "test_a.py", "subprocess.run(['sh', '-c', 'kill -SEGV $$'], check=True)"),
+        ("crash", "test_a.py", f"assert {RUN.format('kill -SEGV $$')}.returncode == 0"),
+        ("crash", "test_a.py", f"helpers.check({RUN.format('kill -ABRT $$')}.returncode, 0)"),
+        ("crash", "test_a.py", f"assert not {RUN.format('kill -BUS $$')}.returncode"),
+        ("crash", "test_a.py", f"assert ({RUN.format('kill -ILL $$')}.returncode, '') == (0, '')"),
+        ("crash", "test_a.py", f"assert {RUN.format('exit 139')}.returncode == 0"),
+        ("crash", "test_a.py", f"assert {RUN.format('echo core   dumped >&2')} is None"),
         ("hang", "test_a.py", "time.sleep(60)"),
+        ("hang", "test_a.py", "subprocess.run(['sleep', '60'], timeout=limits.HANG)"),
+        ("hang", "test_a.py", "queue.Queue().get(timeout=limits.HANG)"),
+        ("hang", "test_a.py", "assert threading.Event().wait(limits.HANG)"),
+        ("hang", "test_a.py", "asyncio.run(asyncio.wait_for(asyncio.sleep(60), limits.HANG))"),
     ],
 )
 def test_the_first_failure_counts(
     suite: Suite, capsys: pytest.CaptureFixture[str], reason: str, path: str, code: str
 ) -> None:
-    imports = "import subprocess, time\nimport failures\n"
+    suite.add("live/helpers.py", HELPERS)
+    modules = "asyncio, queue, subprocess, sys, threading, time, failures, limits, pytest"
+    marks = "pytestmark = pytest.mark.security\n" if "security" in path else ""
+    imports = f"import {modules}\nfrom live import helpers\n{marks}"
     body = f"    if is_first('one'):\n        {code}\n"
     suite.add(path, f"{imports}{FIRST_TIME}\ndef test_one():\n{body}")
-    result = suite.run("-o", "timeout=2")
+    result = suite.run("-o", "timeout=3", "-o", "pythonpath=tests")
     assert (result.passed, result.unsteady) == (False, [])
     assert f"not run again: {reason}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "assert 5 == 4",
+        "assert 139 == 140",
+        "assert (1, b'a') == (0, b'a')",
+        "assert '' == \"b'a'\"",
+        "assert subprocess.run(['false']).returncode == 0",
+        "assert subprocess.run(['sh', '-c', 'kill -TERM $$']).returncode == 0",
+        "subprocess.run(['sleep', '60'], timeout=0.1)",
+    ],
+)
+def test_what_a_busy_machine_may_have_caused_is_run_again(suite: Suite, code: str) -> None:
+    body = f"    if is_first('one'):\n        {code}\n"
+    suite.add("test_a.py", f"import subprocess\n{FIRST_TIME}\ndef test_one():\n{body}")
+    assert suite.run().unsteady == ["tests/test_a.py::test_one"]
+
+
+def test_a_long_test_with_a_limit_of_its_own_does_not_hang(suite: Suite) -> None:
+    body = "    if is_first('one'):\n        time.sleep(limits.HANG)\n        assert False\n"
+    imports = "import limits, pytest, time"
+    mark = "@pytest.mark.timeout(60)"
+    suite.add("test_a.py", f"{imports}\n{FIRST_TIME}\n{mark}\ndef test_one():\n{body}")
+    assert suite.run().unsteady == ["tests/test_a.py::test_one"]
 
 
 def test_a_worker_that_crashes_counts(suite: Suite, capsys: pytest.CaptureFixture[str]) -> None:

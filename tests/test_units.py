@@ -106,3 +106,10 @@ def test_any_text_is_a_quantity_or_an_input_error(text: str) -> None:
             continue
         assert 0 <= value < float("inf")
     assert isinstance(units.is_volume(text), bool)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 jobs"), (1, "1 job"), (2, "2 jobs"), (1000, "1,000 jobs")]
+)
+def test_a_count_has_its_noun(count: int, text: str) -> None:
+    assert units.show_count(count, "job") == text

@@ -9,8 +9,10 @@
 // results several times faster. Both files are raw little-endian arrays, described in
 // ../workload_file.py.
 
-#include <simgrid/version.h>
 #include <simgrid/s4u.hpp>
+
+// After s4u.hpp: SimGrid's version.h uses macros that it does not include itself.
+#include <simgrid/version.h>
 
 #include <chrono>
 #include <cmath>

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Slurm's Epilog: takes the job back from the node's agent, as often as it is called. Whatever fails
-# here ends the subshell alone; the agent finds out by itself that a job has ended.
+# Slurm's Epilog: releases the job at the node's agent; calling it again does no harm. A failure here
+# ends the subshell only; the agent also detects by itself that a job has ended.
 (
     . "${0%/*}/penstock.conf"
     export PENSTOCK_RUN PENSTOCK_PATIENCE

@@ -1,12 +1,12 @@
 -- Slurm's JobSubmitPlugins=lua: names the partition with the least I/O conflict.
--- A hint, no more: a job moves only if its comment has "penstock=auto", and no fault of ours, such
--- as a file that is missing, old or not ours, ever refuses a job.
+-- It only informs: a job moves only if its comment has "penstock=auto". An error, such as a file that
+-- is missing, old or of another program, never refuses a job.
 
 local CONFLICTS = "/run/penstock-slurm/conflicts" -- written by 'penstock slurm watch'
 local OLDEST = 120 -- seconds
 local LINES = 1000
 
--- What is known of the partitions, by name; nil where it is old.
+-- Return the I/O load of each partition by name; nil if the file is old.
 local function conflicts()
    local file = io.open(CONFLICTS, "r")
    if file == nil then return nil end
@@ -23,7 +23,7 @@ local function conflicts()
    return scores
 end
 
-local function asked_for(job, partitions)
+local function requested(job, partitions)
    if job.partition ~= nil and job.partition ~= "" then return job.partition end
    for name, partition in pairs(partitions) do
       if partition.flag_default == 1 then return name end
@@ -45,10 +45,10 @@ end
 local function hint(job, partitions)
    local comment = job.comment or ""
    if comment == "" and job.name ~= nil and job.name ~= "" then
-      -- The prolog, which is not told the job's name, finds it there.
+      -- Slurm does not pass a job's name to prologs; ours reads it from the comment.
       job.comment = "penstock: job=" .. job.name:gsub("%s", "_"):sub(1, 200)
    end
-   local scores, current = conflicts(), asked_for(job, partitions)
+   local scores, current = conflicts(), requested(job, partitions)
    if scores == nil or current == nil or scores[current] == nil then return end
    local best = least(scores, partitions, current)
    if best == current then return end

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Slurm's Prolog: hands the job to the node's agent. Whatever fails here, also a penstock.conf that
-# cannot be read, ends the subshell alone: a fault of ours never drains a node.
+# Slurm's Prolog: registers the job with the node's agent. A failure here, even an unreadable
+# penstock.conf, ends the subshell only: an error of Penstock never drains a node.
 (
     . "${0%/*}/penstock.conf"
     export PENSTOCK_RUN PENSTOCK_PATIENCE

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Slurm's TaskProlog: lets a task be part of its job. It reads a file and asks nobody; a job without
-# that file runs unmanaged.
+# Slurm's TaskProlog: gives a task the environment of its job. It only reads a file; a job without that
+# file runs unmanaged.
 (
     [ "${PENSTOCK_DISABLE:-0}" = 1 ] && exit
     . "${0%/*}/penstock.conf"

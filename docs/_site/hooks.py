@@ -63,7 +63,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Lead links where they should, and read lists as everybody else does."""
+    """Resolve links to files outside of docs, and read lists as other Markdown parsers do."""
     markdown = _TABLE.sub(lambda place: choose.tables()[place[1]], markdown)
     led: str = site["outside"].led(page.file.src_uri, markdown)
     # A list right below a line of text is one; Python-Markdown wants an empty line between.

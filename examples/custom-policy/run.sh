@@ -1,6 +1,6 @@
 #!/bin/sh
-# Simulates a policy of one's own beside others, then lets it decide over real jobs.
-#   examples/custom-policy/run.sh DIRECTORY      where all of it goes
+# Simulates a policy from a file beside others, then lets it decide over real jobs.
+#   examples/custom-policy/run.sh DIRECTORY      for all files that it writes
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mine=./short_cycles_first.py:ShortCyclesFirst
@@ -8,7 +8,7 @@ mkdir -p "${1:?usage: run.sh DIRECTORY}"
 cp "$here/short_cycles_first.py" "$1"
 cd "$1"
 
-echo "== What Penstock makes of the file"
+echo "== The policy as Penstock reads it"
 penstock policies "$mine"
 
 echo "== Simulated: a synthetic workload, w_iter learned as on a live system"
@@ -21,7 +21,7 @@ penstock up --root data --io-nodes 1 --state state --policy "$mine" --mode enfor
     --set sharing.options.patience=20 --emulate targets=1,rate=60MiB/s
 trap 'penstock down --state state >/dev/null' EXIT
 
-# cycle NAME TIMES MIB SECONDS: writes MIB, sleeps, so many times
+# cycle NAME TIMES MIB SECONDS: repeats TIMES: write MIB, sleep SECONDS
 cycle() {
     penstock run --state state --name "$1" -- sh -c "for k in \$(seq $2); do
         dd if=/dev/zero of=data/$1 bs=1M count=$3 conv=fsync status=none; sleep $4; done" &
@@ -34,8 +34,8 @@ penstock status --state state
 penstock down --state state
 trap - EXIT
 
-echo "== Was it this policy? The record, put through it again, must give the same decisions"
+echo "== Replay: from the record, the policy must make the same decisions"
 penstock what-if state/records --check --trust "$PWD/$(basename "$mine")"
 
-echo "== What would others have done with these jobs? Simulated"
+echo "== What-if: the same jobs under other policies, simulated"
 penstock what-if state/records --policies fair-share,set-10

@@ -1,7 +1,7 @@
-"""short-cycles-first: one job at a time; of those that wait, the one of the shortest cycle.
+"""short-cycles-first: one job at a time; of those that wait, the one with the shortest cycle.
 
-A cycle is w_iter, the time from one I/O phase of a job to its next. Who writes often and little
-does not stand behind who writes rarely and much. Users are asked nothing: w_iter is learned.
+A cycle is w_iter, the time from one I/O phase of a job to the next. A job that writes often and
+little does not wait behind jobs that write rarely and much. w_iter is learned, not declared.
 """
 
 import math
@@ -11,14 +11,13 @@ from penstock.policies.base import ByArrival
 
 class ShortCyclesFirst(ByArrival):
     needs = frozenset({"w_iter"})
-    order = None  # turn() is asked ...
-    dynamic = True  # ... again at each decision, since it changes while a job waits
+    dynamic = True  # turn() is called at each decision, because it changes while a job waits
 
     def __init__(self, *, patience: float = 60.0):
         self.patience = patience  # seconds after which a job goes first whatever its cycle is
 
     def group(self, job):
-        return "all"  # with whom it takes turns
+        return "all"  # all jobs take turns with each other
 
     def turn(self, request, view):
         if view.now - request.arrival > self.patience:

@@ -1,9 +1,9 @@
-"""Lets the runs of a workload meet: copies of each begin at times drawn from a span.
+"""Makes the runs of a workload meet: copies of each start at random times within a span.
 
     python3 meet.py jobs.json --copies 8 --within 3600 --draws 5
 
-Writes meet-1.json, meet-2.json, ... beside the workload, and their names to standard output. The
-same command draws the same times.
+Writes meet-1.json, meet-2.json, ... beside the workload, and prints their names. The same command
+draws the same times.
 """
 
 import argparse

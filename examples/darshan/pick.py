@@ -1,9 +1,9 @@
-"""Picks a policy from what `penstock compare --json` says of several workloads.
+"""Picks a policy from the output of `penstock compare --json` on several workloads.
 
     penstock compare meet-*.json --json | python3 pick.py
 
-The highest mean utilization, among policies whose worst-treated job (the largest stretch) does no
-worse than with fair-share; and in how many of the workloads it is so.
+It picks the highest mean utilization among the policies whose worst-off job (the largest stretch)
+does no worse than with fair-share, and prints in how many workloads the choice is the same.
 """
 
 import json

@@ -4,9 +4,8 @@
     python3 examples/slurm/demo.py
 
 Starts munge, slurmctld and four slurmd, a controller with two I/O nodes for all users, and the
-node's agent; submits two jobs as a user; shows what Slurm and Penstock say of them; takes all of it
-down.
-Nothing of a Slurm that is installed is touched: ports, sockets and files are its own.
+node's agent; submits two jobs as a user; shows them in Slurm and in Penstock; stops everything.
+It does not touch an installed Slurm: it uses its own ports, sockets and files.
 """
 
 import argparse
@@ -24,7 +23,7 @@ from pathlib import Path
 from one_host import Cluster, install_hooks
 
 PATIENT = ("HOOK_SECONDS=8", "PENSTOCK_PATIENCE=5")
-"""On a busy laptop a hook may take longer than a site would let it."""
+"""On a busy laptop a hook may take longer than a site would allow."""
 JOB = """#!/bin/sh
 #SBATCH --nodes=2 --ntasks-per-node=1
 srun sh -c 'for k in 1 2 3; do
@@ -39,12 +38,14 @@ ENDS_WITHIN = 60.0
 def main() -> None:
     """Run the example."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--user", default="nobody", help="whose jobs they are")
-    parser.add_argument("--keep", action="store_true", help="leave all up until Enter is pressed")
+    parser.add_argument("--user", default="nobody", help="the user of the jobs")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep everything running until Enter is pressed"
+    )
     options = parser.parse_args()
     check()
     penstock = [sys.executable, "-P", "-m", "penstock.cli"]
-    # A short path, for sockets, that every user can walk.
+    # A short path, because of the sockets, that every user can access.
     with tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -62,12 +63,12 @@ def main() -> None:
             print(slurm.command("squeue").stdout, end="")
             for job in jobs:
                 print(f"job {job}: {slurm.await_end(job, ENDS_WITHIN)}")
-            say("What Penstock says of them")
+            say("The jobs in Penstock")
             await_release(penstock, folder)
             subprocess.run([*penstock, "status", "--state", folder / "state"], check=True)
             if options.keep:
                 print(f"\nSLURM_CONF={slurm.conf}; penstock status --state {folder}/state")
-                input("Enter takes everything down: ")
+                input("Press Enter to stop everything: ")
         say("Down")
 
 
@@ -77,13 +78,13 @@ def say(what: str) -> None:
 
 
 def check() -> None:
-    """Say what is missing."""
+    """Exit if a program or the right to run this is missing."""
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:
         packages = "munge slurmctld slurmd slurm-client"
         sys.exit(f"demo.py: there is no {', '.join(missing)}; on Debian: apt install {packages}")
     if os.geteuid() != 0:
-        sys.exit("demo.py: slurmd runs jobs as their users; be root for this")
+        sys.exit("demo.py: run this as root, because slurmd runs jobs as their users")
 
 
 @contextlib.contextmanager
@@ -99,7 +100,7 @@ def deployed(penstock: list[str], folder: Path) -> Iterator[None]:
             agent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
         assert agent.stdout is not None
         try:
-            if not agent.stdout.readline():  # it says that it serves
+            if not agent.stdout.readline():  # its first line: it serves
                 sys.exit(f"demo.py: the agent ended\n{(folder / 'agent.log').read_text()}")
             yield
         finally:
@@ -111,7 +112,7 @@ def deployed(penstock: list[str], folder: Path) -> Iterator[None]:
 
 
 def await_release(penstock: list[str], folder: Path) -> None:
-    """Wait until the epilogs' word of the jobs' ends has reached the controller."""
+    """Wait until the controller knows, from the epilogs, that the jobs have ended."""
     until = time.monotonic() + ENDS_WITHIN
     command = [*penstock, "status", "--json", "--state", str(folder / "state")]
     while time.monotonic() < until:

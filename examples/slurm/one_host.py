@@ -1,6 +1,6 @@
-"""A real Slurm on one host: munged, slurmctld and a slurmd a node, in a directory of their own.
+"""A real Slurm on one host: munged, slurmctld and one slurmd per node, in their own directory.
 
-Penstock's own tests of Slurm run on it (tests/slurm), as the example beside it does.
+Penstock's tests of Slurm (tests/slurm) and the example beside it use it.
 """
 
 import os
@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 READY_WITHIN, ENDS_WITHIN, COMMAND_WITHIN, POLL = 60.0, 10.0, 30.0, 0.05
-"""Seconds. Slurm tells nobody that it is ready: it is asked again and again."""
+"""Seconds. Slurm does not announce that it is ready, so it is polled."""
 
 CONF = """\
 ClusterName=lab
@@ -49,13 +49,13 @@ HOOKS = Path(__file__).parents[2] / "deploy/slurm"
 
 
 class ClusterError(Exception):
-    """Slurm did not do what it was told; its logs are in the message."""
+    """Slurm failed; the message has its logs."""
 
 
 def install_hooks(
     folder: Path, run: Path, *more: str, penstock: Sequence[str] = ("penstock",)
 ) -> dict[str, Path]:
-    """Put penstock's hooks where a site would, with a penstock.conf; return slurm.conf's lines.
+    """Install Penstock's hooks as a site does, with a penstock.conf; return slurm.conf's lines.
 
     `run` is the folder of the node's agent, `penstock` the words of the command.
     """
@@ -195,13 +195,13 @@ class Cluster:
         self.wait(lambda: set(self.states().values()) == {"idle"}, "idle nodes", within)
 
     def cancel_all(self) -> None:
-        """End whatever runs or waits."""
+        """Cancel all jobs, running or pending."""
         self.command("scancel", "--state=PENDING", "--quiet", check=False)
         self.command("scancel", "--state=RUNNING", "--quiet", "--signal=KILL", "--full")
         self.wait(lambda: not self.command("squeue", "-h").stdout.strip(), "an empty queue")
 
     def wait(self, condition: Callable[[], bool], what: str, within: float = READY_WITHIN) -> None:
-        """Ask until it is so; ClusterError with the logs when it takes too long."""
+        """Poll until the condition holds; ClusterError with the logs if it takes too long."""
         until = time.monotonic() + within
         while not condition():
             if time.monotonic() > until:
@@ -270,7 +270,7 @@ class Cluster:
             )
 
     def _end(self) -> None:
-        # The last started first: slurmd tells slurmctld, which both ask munge.
+        # The last started first: slurmd reports to slurmctld, and both need munge.
         for daemon in reversed(self._daemons):
             daemon.terminate()
         until = time.monotonic() + ENDS_WITHIN
@@ -284,7 +284,7 @@ class Cluster:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Return ports that nobody has at the moment, and that the kernel gives to nobody by itself."""
+    """Return ports that are free, and outside the range that the kernel assigns by itself."""
     pids: list[int] = []
     for port in random.SystemRandom().sample(range(20_000, 32_000), 1000):
         with socket.socket() as one, suppress(OSError):

@@ -128,7 +128,7 @@ EXPORT int dup(int from) { return copied(from, penstock_real()->dup(from)); }
 // kernel, which knows at every moment which file is meant.
 static penstock_file* make_room(int from, int to) {
   if (from == to) return NULL;
-  if (penstock_is_own(to) && !penstock_is_stranger()) penstock_give_up_number(to);
+  if (penstock_is_own(to) && !penstock_is_other_process()) penstock_give_up_number(to);
   return penstock_closing(to);
 }
 static int replaced(int from, int to, int result, penstock_file* before) {
@@ -148,7 +148,7 @@ EXPORT int dup3(int from, int to, int flags) {
   return replaced(from, to, penstock_real()->dup3(from, to, flags), before);
 }
 
-// An unlock of a part may leave others: the kernel is asked when it matters.
+// An unlock of a part may leave other locks: penstock_holds_lock asks the kernel.
 static void after_lock(int fd, enum penstock_lock kind, const struct flock* lock) {
   const bool whole = lock->l_whence == SEEK_SET && lock->l_start == 0 && lock->l_len == 0;
   if (lock->l_type != F_UNLCK)
@@ -254,7 +254,7 @@ VECTORS(preadv, pwritev, at_or_nowhere(at), 0, (int fd, const struct iovec* v, i
         (fd, v, n, at))
 VECTORS(preadv64, pwritev64, at_or_nowhere(at), 0,
         (int fd, const struct iovec* v, int n, off64_t at), (fd, v, n, at))
-// Of these alone -1 is the position of the descriptor.
+// Only in these calls -1 means the position of the descriptor.
 VECTORS(preadv2, pwritev2, at, f, (int fd, const struct iovec* v, int n, off_t at, int f),
         (fd, v, n, at, f))
 VECTORS(preadv64v2, pwritev64v2, at, f, (int fd, const struct iovec* v, int n, off64_t at, int f),
@@ -302,7 +302,7 @@ AIO(aio_write64, aiocb64)
 LISTIO(lio_listio, aiocb)
 LISTIO(lio_listio64, aiocb64)
 
-// The I/O nodes that wrote are asked first, then the kernel for what we wrote ourselves.
+// First sync at the I/O nodes that wrote, then in the kernel what this process wrote directly.
 #define SYNC(name, data_only)                                    \
   EXPORT int name(int fd) {                                      \
     if (!penstock_managed(fd)) return penstock_real()->name(fd); \

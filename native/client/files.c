@@ -77,7 +77,7 @@ penstock_file* penstock_hold(int fd) {
     penstock_file* file = atomic_load_explicit(&penstock_files[fd], memory_order_acquire);
     if (file == NULL) return NULL;
     uint32_t references = atomic_load_explicit(&file->references, memory_order_relaxed);
-    // One without references is on its way out, and the table is about to say so.
+    // A file without references is about to be removed from the table.
     while (references != 0) {
       if (!atomic_compare_exchange_weak(&file->references, &references, references + 1)) continue;
       if (atomic_load_explicit(&penstock_files[fd], memory_order_acquire) == file) return file;
@@ -97,7 +97,7 @@ penstock_file* penstock_pin(int fd) {
 
 void penstock_unpin(int fd) { atomic_fetch_sub(&pins[fd], 1); }
 
-// The table says already that the number is not managed: nobody else pins it.
+// The table already has the number as not managed, so no other thread pins it.
 static void wait_for_pins(int fd) {
   const struct timespec while_ = {0, 50000};
   while (!penstock_inside() && atomic_load(&pins[fd]) != 0) syscall(SYS_nanosleep, &while_, NULL);
@@ -141,7 +141,7 @@ static bool status_of(int fd, struct stat* status) {
 void penstock_opened(int fd) {
   penstock_lock_opened(fd);
   const penstock_control* page = penstock_active();
-  if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS || page == NULL || penstock_is_stranger() ||
+  if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS || page == NULL || penstock_is_other_process() ||
       !penstock_enter()) {
     return;
   }
@@ -168,14 +168,14 @@ void penstock_opened(int fd) {
 
 void penstock_copied(int from, int to) {
   penstock_lock_copied(from, to);
-  if (to < 0 || to >= PENSTOCK_DESCRIPTORS || from == to || penstock_is_stranger()) return;
+  if (to < 0 || to >= PENSTOCK_DESCRIPTORS || from == to || penstock_is_other_process()) return;
   set(to, penstock_hold(from));
 }
 
 void penstock_not_closed(int fd, penstock_file* file) { set(fd, file); }
 
 penstock_file* penstock_closing(int fd) {
-  if (!penstock_managed(fd) || penstock_is_stranger()) return NULL;
+  if (!penstock_managed(fd) || penstock_is_other_process()) return NULL;
   penstock_file* file = atomic_exchange(&penstock_files[fd], NULL);
   if (file != NULL) wait_for_pins(fd);
   if (file != NULL && atomic_load(&file->references) == 1 && penstock_enter()) {

@@ -1,4 +1,4 @@
-// Which descriptors are managed files, and what is known of each.
+// The table of managed files, by descriptor.
 
 #ifndef PENSTOCK_FILES_H
 #define PENSTOCK_FILES_H
@@ -15,8 +15,8 @@
 // Descriptors beyond are simply direct and not counted.
 #define PENSTOCK_DESCRIPTORS 65536
 
-// What one I/O node knows of a file. `key` is its handle with the generation of our session there:
-// with another one the handle is gone.
+// The state of a file at one I/O node. `key` is its handle with the generation of our session
+// there: with another one the handle is gone.
 typedef struct {
   _Atomic uint64_t key;   // 0: not opened there
   _Atomic uint64_t host;  // whose kernel has what was written; 0: this one
@@ -88,7 +88,7 @@ void penstock_learn_descriptors(void);
 // No descriptor above has ever been managed.
 int penstock_highest(void);
 
-// Around fork: nobody is in the middle of changing the list of unused files.
+// Around fork: holds the lock of the list of unused files.
 void penstock_files_fork(bool begins);
 void penstock_files_forked(void);
 

@@ -23,7 +23,7 @@ typedef struct {
 // if they did not exist. Sets errno with a result of -1.
 bool penstock_forward(const penstock_call* call, ssize_t* result);
 
-// For fsync and fdatasync, before the kernel's own: what the I/O nodes have to say, 0 or an error.
+// Sync at the I/O nodes, before the kernel's own fsync or fdatasync; 0 or an error.
 int penstock_forward_sync(int fd, bool data_only);
 
 // The process changed its limits: RLIMIT_FSIZE is looked at from now on.

@@ -17,85 +17,88 @@
 #define SECOND UINT64_C(1000000000)
 #define SLICE (SECOND / 10)
 
-// By these, people and batch systems ask a program to stop. All others may come from timers or
-// children.
-static const int asking[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
+// Users and batch systems stop or suspend a program with these signals. Other signals may come from
+// timers or children, and should not end a wait at the gate.
+static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 
-static __thread uint64_t allowance_used;  // bytes, of the allowance
-static __thread uint64_t refilled;        // when the allowance last was
-static __thread uint32_t gate_seen;
-static _Atomic bool
-    choosy;  // a signal has ended a wait of this process: from now on it matters which
+static __thread uint64_t allowance_used;      // bytes
+static __thread uint64_t allowance_refilled;  // CLOCK_MONOTONIC_COARSE nanoseconds
+static __thread uint32_t gate_seen;           // gate_changes when this thread last looked
 
-#define EACH_ASKING(k)                \
-  size_t k = 0;                       \
-  k < sizeof asking / sizeof *asking; \
+// Set once a signal has ended a wait in this process: later waits end at stop signals alone.
+static _Atomic bool filter_signals;
+
+#define EACH_STOP_SIGNAL(k)                       \
+  size_t k = 0;                                   \
+  k < sizeof stop_signals / sizeof *stop_signals; \
   ++k
 
-static uint64_t all_asking(void) {
-  uint64_t all = 0;
-  for (EACH_ASKING(k)) all |= PENSTOCK_BIT(asking[k]);
-  return all;
+static uint64_t stop_signal_set(void) {
+  uint64_t set = 0;
+  for (EACH_STOP_SIGNAL(k)) set |= PENSTOCK_BIT(stop_signals[k]);
+  return set;
 }
 
-// Does the program handle any of those that ask, out of a set?
-static bool is_handled(uint64_t of) {
-  for (EACH_ASKING(k)) {
+// Has the program installed a handler for any stop signal in the set?
+static bool is_handled(uint64_t set) {
+  for (EACH_STOP_SIGNAL(k)) {
     struct sigaction action;
-    if ((of & PENSTOCK_BIT(asking[k])) != 0 && sigaction(asking[k], NULL, &action) == 0 &&
-        action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) {
+    if ((set & PENSTOCK_BIT(stop_signals[k])) != 0 &&
+        sigaction(stop_signals[k], NULL, &action) == 0 && action.sa_handler != SIG_DFL &&
+        action.sa_handler != SIG_IGN) {
       return true;
     }
   }
   return false;
 }
 
-// Another thread would take what this one puts off.
-static bool is_alone(void) {
+// With several threads, the kernel delivers a signal that this one blocks to another one.
+static bool is_single_threaded(void) {
   struct stat threads;
   return syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &threads, 0) == 0 &&
          threads.st_nlink == 3;
 }
 
-// True: a handler ran meanwhile.
+// Sleep until the gate changes, or for `time` nanoseconds. True if a signal handler ran.
 static bool sleep_for(const penstock_control* page, uint32_t changes, uint64_t time) {
   const struct timespec timeout = {(time_t)(time / SECOND), (long)(time % SECOND)};
   return syscall(SYS_futex, &page->gate_changes, FUTEX_WAIT, changes, &timeout, NULL, 0) != 0 &&
          errno == EINTR;
 }
 
-// Signals that ask are put off and looked for; where another thread would take them, all others are
-// put off instead, and a handler that ran was one of those that ask.
-static bool sleep_choosily(const penstock_control* page, uint32_t changes, uint64_t time) {
-  const bool alone = is_alone();
-  const uint64_t put_off = alone ? all_asking() : ~(PENSTOCK_FAULTS | all_asking());
+// Sleep for at most a slice. True if a stop signal arrived. A single thread blocks the stop signals
+// and checks which are pending afterwards. Where other threads would receive them, it blocks all
+// other signals instead, so that a handler that ran was a stop signal's.
+static bool sleep_with_mask(const penstock_control* page, uint32_t changes, uint64_t time) {
+  const bool single = is_single_threaded();
+  const uint64_t mask = single ? stop_signal_set() : ~(PENSTOCK_FAULTS | stop_signal_set());
   uint64_t before = 0, pending = 0;
-  syscall(SYS_rt_sigprocmask, SIG_BLOCK, &put_off, &before, sizeof put_off);
-  bool asked = sleep_for(page, changes, time < SLICE ? time : SLICE) && !alone;
-  if (alone && syscall(SYS_rt_sigpending, &pending, sizeof pending) == 0)
-    asked = is_handled(pending & ~before);
+  syscall(SYS_rt_sigprocmask, SIG_BLOCK, &mask, &before, sizeof mask);
+  bool stop = sleep_for(page, changes, time < SLICE ? time : SLICE) && !single;
+  if (single && syscall(SYS_rt_sigpending, &pending, sizeof pending) == 0)
+    stop = is_handled(pending & ~before);
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
-  return asked;
+  return stop;
 }
 
-// Sleep until the gate changes, or for a limited time. True if a signal asks the wait to end. The
-// kernel does not say which signal ran a handler: the first one in a process counts as asking.
-static bool sleep_at_the_gate(const penstock_control* page, uint32_t changes, uint64_t time) {
-  if (atomic_load_explicit(&choosy, memory_order_relaxed))
-    return sleep_choosily(page, changes, time);
-  return sleep_for(page, changes, time) && is_handled(all_asking()) &&
-         !atomic_exchange(&choosy, true);
+// Sleep until the gate changes, or for a limited time. True if a signal ends the wait. The kernel
+// does not report which signal ran a handler: the first one in a process counts as a stop signal.
+static bool sleep_at_gate(const penstock_control* page, uint32_t changes, uint64_t time) {
+  if (atomic_load_explicit(&filter_signals, memory_order_relaxed))
+    return sleep_with_mask(page, changes, time);
+  return sleep_for(page, changes, time) && is_handled(stop_signal_set()) &&
+         !atomic_exchange(&filter_signals, true);
 }
 
-static void knock(void) {
-  atomic_fetch_add_explicit(&penstock_counted->knocks, 1, memory_order_release);
-  syscall(SYS_futex, &penstock_counted->knocks, FUTEX_WAKE, 1, NULL, NULL, 0);
+static void wake_agent(void) {
+  atomic_fetch_add_explicit(&penstock_counted->wakeups, 1, memory_order_release);
+  syscall(SYS_futex, &penstock_counted->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static void wait_at_the_gate(const penstock_control* page) {
+static void wait_at_gate(const penstock_control* page) {
   const uint64_t began = penstock_now();
   atomic_store_explicit(&penstock_my_slot()->waiting, began, memory_order_relaxed);
-  knock();
+  wake_agent();
   const uint64_t most = began + page->longest_wait;
   uint64_t time = began;
   bool interrupted = false;
@@ -103,7 +106,7 @@ static void wait_at_the_gate(const penstock_control* page) {
     const uint32_t changes = atomic_load_explicit(&page->gate_changes, memory_order_acquire);
     const uint64_t until = atomic_load_explicit(&page->closed_until, memory_order_acquire);
     if (until <= time) break;
-    interrupted = sleep_at_the_gate(page, changes, (until < most ? until : most) - time);
+    interrupted = sleep_at_gate(page, changes, (until < most ? until : most) - time);
     time = penstock_now();
   }
   penstock_slot* slot = penstock_my_slot();
@@ -120,34 +123,35 @@ static bool is_closed(const penstock_control* page) {
   return atomic_load_explicit(&page->closed_until, memory_order_relaxed) != 0;
 }
 
-// Whoever holds a file lock goes on: the job whose turn it is may wait for that lock.
-static void come_to_the_gate(const penstock_control* page) {
+// Wait at the gate, unless this process holds a file lock: the job whose turn it is may wait for
+// that lock. Keeps errno.
+static void pass_gate(const penstock_control* page) {
   const int error = errno;
   const uint64_t until = atomic_load_explicit(&page->closed_until, memory_order_relaxed);
   if (until > penstock_now() && penstock_holds_lock())
     penstock_add(&penstock_my_slot()->locked, 1);
   else
-    wait_at_the_gate(page);
+    wait_at_gate(page);
   errno = error;
 }
 
-// What is little for its time never waits, however many calls it is made of: logs, headers,
-// indices.
+// Small accesses (logs, headers, indices) never wait: each thread may move `never_waits` bytes per
+// second past a closed gate. The allowance refills over time, and at each change of the gate.
 static bool is_small(const penstock_control* page, size_t bytes) {
   const uint32_t changes = atomic_load_explicit(&page->gate_changes, memory_order_relaxed);
   const uint64_t most = page->never_waits;
   if (changes != gate_seen) {
     gate_seen = changes;
     allowance_used = 0;
-    refilled = penstock_coarse_now();
+    allowance_refilled = penstock_coarse_now();
   }
   if (bytes > most) return false;
   if (bytes > most - allowance_used) {
     const uint64_t now = penstock_coarse_now();
-    const uint64_t time = now - refilled < SECOND ? now - refilled : SECOND;
+    const uint64_t time = now - allowance_refilled < SECOND ? now - allowance_refilled : SECOND;
     const uint64_t back = time / 1000 * most / (SECOND / 1000);
     allowance_used -= back < allowance_used ? back : allowance_used;
-    refilled = now;
+    allowance_refilled = now;
   }
   if (bytes > most - allowance_used) return false;
   allowance_used += bytes;
@@ -157,7 +161,7 @@ static bool is_small(const penstock_control* page, size_t bytes) {
 void penstock_begin(size_t bytes) {
   const penstock_control* page = penstock_active();
   if (page == NULL) return;
-  if (is_closed(page) && !is_small(page, bytes) && !penstock_is_stranger()) come_to_the_gate(page);
+  if (is_closed(page) && !is_small(page, bytes) && !penstock_is_other_process()) pass_gate(page);
   atomic_store_explicit(&penstock_my_slot()->in_flight, 1, memory_order_relaxed);
 }
 
@@ -182,38 +186,38 @@ void penstock_end(enum penstock_kind kind, ssize_t result) {
       penstock_add(&slot->left_bytes, moved);
       break;
   }
-  // A few milliseconds will do to tell phases apart, and cost less than the exact time.
+  // A clock of a few milliseconds is exact enough to separate phases, and cheaper to read.
   atomic_store_explicit(&slot->last_call, penstock_coarse_now(), memory_order_relaxed);
   atomic_store_explicit(&slot->in_flight, 0, memory_order_relaxed);
 }
 
 void penstock_gate_forked(void) { allowance_used = 0; }
 
-// For programs that say themselves where their phases are (penstock.h).
+// The interface of programs that mark their own phases (penstock.h).
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT void penstock_phase_announce(uint64_t bytes) {
-  if (penstock_active() == NULL || penstock_is_stranger()) return;
+  if (penstock_active() == NULL || penstock_is_other_process()) return;
   atomic_fetch_add_explicit(&penstock_counted->announced, bytes, memory_order_relaxed);
 }
 
 EXPORT void penstock_phase_begin(void) {
   const penstock_control* page = penstock_active();
-  if (page == NULL || penstock_is_stranger()) return;
+  if (page == NULL || penstock_is_other_process()) return;
   const int error = errno;
   atomic_fetch_add_explicit(&penstock_counted->phases_begun, 1, memory_order_release);
   if (is_closed(page))
-    come_to_the_gate(page);
+    pass_gate(page);
   else
-    knock();
+    wake_agent();
   errno = error;
 }
 
 EXPORT void penstock_phase_end(void) {
-  if (penstock_active() == NULL || penstock_is_stranger()) return;
+  if (penstock_active() == NULL || penstock_is_other_process()) return;
   const int error = errno;
   penstock_drain_all();
   atomic_fetch_add_explicit(&penstock_counted->phases_ended, 1, memory_order_release);
-  knock();
+  wake_agent();
   errno = error;
 }

@@ -1,4 +1,4 @@
-// The gate: who waits there, and for how long.
+// The gate: which calls wait, and for how long.
 
 #ifndef PENSTOCK_GATE_H
 #define PENSTOCK_GATE_H

@@ -108,7 +108,7 @@ static bool unsynced(penstock_handle* there) {
   return atomic_load(&there->writes) != atomic_load(&there->synced);
 }
 
-// An error is reported once: the next caller hears only of what was written since.
+// An error is reported once: the next caller gets only errors of later writes.
 static void settled(penstock_handle* there, uint32_t writes) {
   uint32_t synced = atomic_load(&there->synced);
   while ((int32_t)(writes - synced) > 0 &&

@@ -34,8 +34,8 @@ int penstock_close_everywhere(penstock_file* file);
 // Whether I/O nodes on other hosts wrote data that has not been synced.
 bool penstock_unsynced_elsewhere(penstock_file* file);
 
-// The descriptor is about to be closed. What was written by an I/O node on another host that has
-// gone since is asked of another one there, as long as the file can still be opened.
+// The descriptor is about to be closed. Where an I/O node on another host wrote data and has gone
+// since, sync the data through another I/O node of that host while the file can still be opened.
 void penstock_settle(penstock_file* file, int fd);
 
 #endif

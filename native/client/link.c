@@ -147,7 +147,7 @@ static int new_window(penstock_link* link) {
   return fd;
 }
 
-// Sends all of a message, or nothing that anybody will act upon.
+// Sends all of a message, or an incomplete one, on which the I/O node does not act.
 static bool send_all(penstock_link* link, struct iovec* pieces, size_t count, int descriptor) {
   union {
     char bytes[CMSG_SPACE(sizeof(int))];
@@ -236,8 +236,8 @@ static bool send_pieces(penstock_link* link, const struct iovec* from, size_t sk
 }
 
 static bool send_request(penstock_link* link, const penstock_parcel* parcel) {
-  const size_t bytes = link->asked.bytes;
-  struct iovec head[2] = {{&link->asked, sizeof link->asked}, {NULL, 0}};
+  const size_t bytes = link->request.bytes;
+  struct iovec head[2] = {{&link->request, sizeof link->request}, {NULL, 0}};
   size_t heads = 1;
   if (parcel != NULL && parcel->text != NULL)
     head[heads++] = (struct iovec){(void*)parcel->text, bytes};
@@ -277,7 +277,7 @@ static bool comes_soon(penstock_link* link, const uint32_t* answered) {
     link->awake = 1;
   }
   for (int k = 0; k < YIELDS; ++k) {
-    if (__atomic_load_n(answered, __ATOMIC_ACQUIRE) == link->asked.number) {
+    if (__atomic_load_n(answered, __ATOMIC_ACQUIRE) == link->request.number) {
       if (link->awake < MOST_AWAKE) ++link->awake;
       return true;
     }
@@ -297,7 +297,7 @@ static enum penstock_answer collect_reply(penstock_link* link) {
     __atomic_store_n(&mailbox->sleeps, 1, __ATOMIC_SEQ_CST);
   for (;;) {
     const uint32_t answered = __atomic_load_n(&mailbox->answered, __ATOMIC_SEQ_CST);
-    if (answered == link->asked.number) break;
+    if (answered == link->request.number) break;
     if (gone) return PENSTOCK_HUNG_UP;
     if (penstock_now() - began >= link->patience) return PENSTOCK_LATE;
     const struct timespec timeout = {0, (long)look};
@@ -310,11 +310,11 @@ static enum penstock_answer collect_reply(penstock_link* link) {
   __atomic_store_n(&mailbox->sleeps, 0, __ATOMIC_RELAXED);
   link->reply = mailbox->reply;
   link->received = sizeof link->reply;
-  return link->reply.number == link->asked.number ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
+  return link->reply.number == link->request.number ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
 }
 
 static enum penstock_answer receive_reply(penstock_link* link) {
-  if (link->window != NULL && link->asked.operation != PENSTOCK_HELLO) return collect_reply(link);
+  if (link->window != NULL && link->request.operation != PENSTOCK_HELLO) return collect_reply(link);
   while (link->received < sizeof link->reply) {
     struct iovec piece = {(char*)&link->reply + link->received,
                           sizeof link->reply - link->received};
@@ -323,7 +323,7 @@ static enum penstock_answer receive_reply(penstock_link* link) {
     if (answer != PENSTOCK_ANSWERED) return answer;
   }
   const bool right =
-      link->reply.magic == PENSTOCK_WIRE_MAGIC && link->reply.number == link->asked.number;
+      link->reply.magic == PENSTOCK_WIRE_MAGIC && link->reply.number == link->request.number;
   return right ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
 }
 
@@ -348,8 +348,8 @@ enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parc
   if (answer != PENSTOCK_ANSWERED) return answer;
   const int64_t moved = link->reply.result;
   const bool moves =
-      link->asked.operation == PENSTOCK_WRITE || link->asked.operation == PENSTOCK_READ;
-  if (moved < -4095 || (moves && moved > (int64_t)link->asked.bytes)) return PENSTOCK_HUNG_UP;
+      link->request.operation == PENSTOCK_WRITE || link->request.operation == PENSTOCK_READ;
+  if (moved < -4095 || (moves && moved > (int64_t)link->request.bytes)) return PENSTOCK_HUNG_UP;
   if (parcel != NULL && parcel->in != NULL && moved > 0) {
     if (link->window == NULL)
       answer = receive_pieces(link, parcel, (size_t)moved);
@@ -362,9 +362,9 @@ enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parc
 
 enum penstock_answer penstock_link_ask(penstock_link* link, const penstock_request* request,
                                        const penstock_parcel* parcel, int64_t* result) {
-  link->asked = *request;
-  link->asked.magic = PENSTOCK_WIRE_MAGIC;
-  link->asked.number = ++link->number;
+  link->request = *request;
+  link->request.magic = PENSTOCK_WIRE_MAGIC;
+  link->request.number = ++link->number;
   link->received = 0;
   if (!send_request(link, parcel)) return PENSTOCK_HUNG_UP;
   return penstock_link_wait(link, parcel, result);

@@ -17,13 +17,14 @@ typedef struct {
   uint32_t number;  // of requests so far
   uint32_t awake;   // how much replies are waited for awake
   char* window;     // shared with the I/O node; NULL over TCP
-  // Of the answer that is being received.
-  penstock_request asked;
+  // State of the answer that is being received.
+  penstock_request request;
   size_t received;
   penstock_reply reply;
 } penstock_link;
 
-// What goes with a request, or comes with its reply: `request.bytes` of the pieces from `skip` on.
+// The data that goes with a request or comes with its reply: `request.bytes` of the pieces from
+// `skip` on.
 typedef struct {
   int descriptor;  // -1: none
   const char* text;

@@ -23,9 +23,9 @@ static _Atomic uint8_t
     suspected[PENSTOCK_DESCRIPTORS];  // the kinds of locks that a descriptor may have
 static _Atomic int highest = -1;      // of the descriptors that ever were suspected
 static _Atomic bool beyond;        // a lock was taken through a descriptor that is not in the table
-static _Atomic bool kernel_tells;  // it has been seen to: those before 4.1 do not
+static _Atomic bool kernel_tells;  // the kernel was seen to list locks; those before 4.1 do not
 static _Atomic int probes;
-static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void suspect(int fd, uint8_t kinds) {
   atomic_fetch_or(&suspected[fd], kinds);
@@ -69,7 +69,7 @@ static bool may_be_held(int fd, uint8_t kinds) {
 }
 
 void penstock_locked(int fd, enum penstock_lock kind) {
-  if (penstock_active() == NULL || penstock_is_stranger()) return;
+  if (penstock_active() == NULL || penstock_is_other_process()) return;
   if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS) {
     atomic_store(&beyond, true);
     return;
@@ -92,7 +92,8 @@ static bool is_suspected(int fd) {
 
 void penstock_unlocked(int fd, enum penstock_lock kind) {
   // What came with a descriptor may have been just this lock; if it was not, the kernel knows.
-  if (is_suspected(fd) && !penstock_is_stranger()) atomic_fetch_and(&suspected[fd], (uint8_t)~kind);
+  if (is_suspected(fd) && !penstock_is_other_process())
+    atomic_fetch_and(&suspected[fd], (uint8_t)~kind);
 }
 
 void penstock_lock_inherited(int fd) {
@@ -100,11 +101,12 @@ void penstock_lock_inherited(int fd) {
 }
 
 void penstock_lock_opened(int fd) {
-  if (is_suspected(fd) && !penstock_is_stranger()) atomic_store(&suspected[fd], 0);
+  if (is_suspected(fd) && !penstock_is_other_process()) atomic_store(&suspected[fd], 0);
 }
 
 void penstock_lock_copied(int from, int to) {
-  if (from == to || to < 0 || (!is_suspected(from) && !is_suspected(to)) || penstock_is_stranger())
+  if (from == to || to < 0 || (!is_suspected(from) && !is_suspected(to)) ||
+      penstock_is_other_process())
     return;
   const uint8_t kinds = is_suspected(from) ? atomic_load(&suspected[from]) : 0;
   if (to >= PENSTOCK_DESCRIPTORS) {
@@ -120,24 +122,24 @@ bool penstock_holds_lock(void) {
   if (atomic_load(&highest) < 0) return false;
   if (!penstock_enter()) return true;
   bool held = false;
-  pthread_mutex_lock(&asking);
+  pthread_mutex_lock(&mutex);
   for (int fd = 0; !held && fd <= atomic_load(&highest); ++fd) {
     if (!is_suspected(fd)) continue;
-    // Taken out first: a lock that another thread takes meanwhile stays written down.
+    // Cleared first, so that a lock that another thread takes meanwhile stays recorded.
     const uint8_t kinds = atomic_exchange(&suspected[fd], 0);
     held = may_be_held(fd, kinds);
     if (held) suspect(fd, kinds);
   }
-  pthread_mutex_unlock(&asking);
+  pthread_mutex_unlock(&mutex);
   penstock_leave();
   return held;
 }
 
 void penstock_locks_fork(bool begins) {
   if (begins)
-    pthread_mutex_lock(&asking);
+    pthread_mutex_lock(&mutex);
   else
-    pthread_mutex_unlock(&asking);
+    pthread_mutex_unlock(&mutex);
 }
 
 // Those by which fcntl locks for a process are the parent's.

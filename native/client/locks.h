@@ -19,7 +19,7 @@ void penstock_unlocked(int fd, enum penstock_lock kind);
 // A descriptor that was there when the program began: a lock may have come with it.
 void penstock_lock_inherited(int fd);
 
-// A number has a new meaning: a file that nobody has locked through it, or what another one means.
+// A descriptor was opened, without locks so far; or became a copy of another one.
 void penstock_lock_opened(int fd);
 void penstock_lock_copied(int from, int to);
 

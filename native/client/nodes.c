@@ -79,7 +79,7 @@ static int place_for(const penstock_node* where) {
     if (nodes[k].generation == 0 && free < 0) free = k;
   }
   // One that has gone for good; handles there are of another generation than any to come. One on
-  // another host is kept, because files written through it must still be told of their loss.
+  // another host is kept, because the next fsync of a file written through it must report the loss.
   for (int k = 0; free < 0 && k < PENSTOCK_MAP_NODES; ++k) {
     if (nodes[k].gone && nodes[k].where.transport == PENSTOCK_UNIX &&
         atomic_load(&nodes[k].unanswered) == 0)
@@ -174,10 +174,10 @@ static bool overlaps(const penstock_connection* busy, const penstock_file* file,
 // at the same place has to wait for it, as on a file system that hangs.
 static void wait_for_overdue(const penstock_file* file, uint64_t offset, uint64_t end) {
   for (;;) {
-    bool found = false;
-    for (penstock_connection* c = connections; c != NULL && !found; c = c->always)
-      found = overlaps(c, file, offset, end);
-    if (!found) return;
+    bool blocked_by_write = false;
+    for (penstock_connection* c = connections; c != NULL && !blocked_by_write; c = c->always)
+      blocked_by_write = overlaps(c, file, offset, end);
+    if (!blocked_by_write) return;
     pthread_mutex_unlock(&lock);
     const struct timespec while_ = {0, 2000000};
     syscall(SYS_nanosleep, &while_, NULL);
@@ -193,7 +193,7 @@ static penstock_connection* take(int place, bool* fresh) {
   *fresh = connection == NULL;
   if (connection != NULL)
     at->idle = connection->next;
-  else if (penstock_is_stranger() || (connection = new_connection()) == NULL)
+  else if (penstock_is_other_process() || (connection = new_connection()) == NULL)
     return NULL;
   connection->place = place;
   connection->generation = at->generation;

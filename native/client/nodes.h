@@ -17,7 +17,7 @@ typedef struct penstock_connection {
   uint64_t boot;        // of the I/O node's host
   struct penstock_connection* next;    // while it is idle
   struct penstock_connection* always;  // of all that ever were
-  // What it is busy with, for others who want to go to the same place of a file.
+  // The range of a file that it is busy with: other calls on this range wait.
   _Atomic bool overdue;
   uint64_t device, inode, offset, end;
 } penstock_connection;
@@ -41,7 +41,7 @@ void penstock_disconnect(penstock_connection* connection);
 #define PENSTOCK_GONE INT64_MIN
 
 // The answer to one request. Only a write is waited for beyond the I/O node's patience: the others
-// change nothing, and closing the connection makes sure that nobody waits for their answer.
+// change nothing, and closing the connection discards their answer.
 int64_t penstock_ask(penstock_connection* connection, penstock_request request,
                      const penstock_parcel* parcel);
 

@@ -1,10 +1,10 @@
-// For programs that know where their I/O phases are. Not needed: phases are found without it.
+// For programs that know where their I/O phases are. Optional: phases are also detected without it.
 //
 // The functions are the client library's, which `penstock run` preloads; in a program that runs
 // without it the symbols are absent, and these wrappers do nothing. Link against nothing.
 //
 //   penstock_phase_begins();  // waits for the job's turn where turns are enforced
-//   penstock_phase_begins_with(bytes);  // the same, and says how much the job moves in it here
+//   penstock_phase_begins_with(bytes);  // the same, and announces the bytes to transfer
 //   ... write ...
 //   penstock_phase_ends();    // at once, not after an idle gap
 

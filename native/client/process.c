@@ -34,7 +34,7 @@ static _Atomic bool retired;
 static _Atomic pid_t self;
 static _Atomic bool*
     original;  // in memory that a child finds wiped; NULL: this kernel cannot do that
-static _Atomic uint64_t ordinal;  // plus one; 0: not yet asked for
+static _Atomic uint64_t ordinal;  // plus one; 0: not yet assigned
 
 const penstock_control* penstock_active(void) {
   const penstock_control* page = atomic_load_explicit(&control, memory_order_acquire);
@@ -49,11 +49,11 @@ void penstock_retire(void) {
 bool penstock_retired(void) { return atomic_load_explicit(&retired, memory_order_acquire); }
 
 bool penstock_is_copy(void) {
-  return original == NULL ? penstock_is_stranger()
+  return original == NULL ? penstock_is_other_process()
                           : !atomic_load_explicit(original, memory_order_relaxed);
 }
 
-bool penstock_is_stranger(void) {
+bool penstock_is_other_process(void) {
   return (pid_t)syscall(SYS_getpid) != atomic_load_explicit(&self, memory_order_relaxed);
 }
 

@@ -21,9 +21,9 @@ extern penstock_counters* penstock_counted;  // NULL until there was a control p
 // its parent's: it passes everything through.
 bool penstock_is_copy(void);
 
-// So is a child of vfork until it execs, which shares our memory but not our descriptors: nothing
-// that it opens or closes may be written down. Costs a system call.
-bool penstock_is_stranger(void);
+// True in a copy, and in a child of vfork before its exec. Such a child shares our memory but not
+// our descriptors, so nothing that it opens or closes may be recorded. Costs a system call.
+bool penstock_is_other_process(void);
 
 // Around all that takes a lock of ours or talks to an I/O node. Signals wait until it is over, as
 // they do while the kernel reads or writes a file: a handler could jump away with what we hold, and

@@ -1,4 +1,4 @@
-// What this process's threads count, each in a slot of the counters page.
+// Counters of this process's threads, each in a slot of the counters page.
 
 #ifndef PENSTOCK_SLOTS_H
 #define PENSTOCK_SLOTS_H

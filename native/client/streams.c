@@ -162,6 +162,6 @@ void penstock_streams_start(void) {
 // the old stream somewhere.
 void penstock_streams_redirected(void) {
   const char* name = program_invocation_short_name;
-  if (redirected || !penstock_managed(STDOUT_FILENO) || penstock_is_stranger()) return;
+  if (redirected || !penstock_managed(STDOUT_FILENO) || penstock_is_other_process()) return;
   if (strcmp(name, "bash") == 0 || strcmp(name, "sh") == 0) replace_output();
 }

@@ -68,7 +68,7 @@ int penstock_late_error(int fd) {
   int error = 0;
   if (penstock_enter()) {
     pthread_mutex_lock(&file->dirtying);
-    error = penstock_told_error(&file->dirty);
+    error = penstock_take_error(&file->dirty);
     pthread_mutex_unlock(&file->dirtying);
     penstock_leave();
   }

@@ -11,13 +11,13 @@ void penstock_wrote(int fd, int64_t at, size_t bytes);
 // The same from inside, of a file that is held.
 void penstock_wrote_inside(penstock_file* file, int fd, int64_t at, size_t bytes);
 
-// From inside: the descriptor is the file's last. What is large has reached the storage after it.
+// From inside: the descriptor is the file's last. A large file has reached the storage afterwards.
 void penstock_drain_at_close(penstock_file* file, int fd);
 
 // Waits until the storage has what was written to all files that are open.
 void penstock_drain_all(void);
 
-// The storage error that a wait found and no fsync has reported yet; 0 if none.
+// A storage error of an earlier wait that no fsync has reported yet; 0 if none.
 int penstock_late_error(int fd);
 
 #endif

@@ -1,4 +1,4 @@
-// The assertion of the native tests: says which line does not hold, and ends.
+// The assertion of the native tests: prints the line that failed, and exits.
 
 #pragma once
 

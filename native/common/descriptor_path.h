@@ -24,7 +24,7 @@ static inline void penstock_descriptor_path(int fd, char path[PENSTOCK_DESCRIPTO
   penstock_descriptor_below("/proc/self/fd/", fd, path);
 }
 
-// What the kernel tells of it, its locks included.
+// The kernel's information on a descriptor, including its locks.
 static inline void penstock_descriptor_info(int fd, char path[PENSTOCK_DESCRIPTOR_PATH]) {
   penstock_descriptor_below("/proc/self/fdinfo/", fd, path);
 }

@@ -1,10 +1,9 @@
-// A bounded dirty window of one open file: what a page cache holds of it is written while more
-// comes.
+// A bounded dirty window of one open file: its data in the page cache is written to the storage
+// while more is produced.
 //
-// Whenever half a window has been written to the file, the storage is given that half, and the half
-// before it is waited for: no more than a window is dirty, and whoever writes does so at the
-// storage's rate. Whoever uses it has one thread in it at a time: a second one's data would be
-// beside the window.
+// Whenever half a window has been written to the file, that half is sent to the storage, and the
+// writer waits for the half before it: at most a window is dirty, and the writer proceeds at the
+// storage's rate. One thread at a time may use it: data of a second one would not be counted.
 //
 // The kernel reports a write-back error once per open file, to a wait too: the error is kept for
 // the next fsync, which would otherwise report success.
@@ -55,7 +54,7 @@ static inline void penstock_dirtied(penstock_dirty* dirty, int fd, uint64_t at, 
   newest->bytes = 0;
 }
 
-// The rest of it, too.
+// Write out the rest, and wait for it.
 static inline void penstock_drain(penstock_dirty* dirty, int fd) {
   penstock_flush_span(dirty, fd, &dirty->newest, PENSTOCK_START);
   penstock_flush_span(dirty, fd, &dirty->before, PENSTOCK_WAIT);
@@ -68,7 +67,7 @@ static inline bool penstock_is_small(const penstock_dirty* dirty) {
 }
 
 // The error that an fsync has to report, once; 0 if none.
-static inline int penstock_told_error(penstock_dirty* dirty) {
+static inline int penstock_take_error(penstock_dirty* dirty) {
   const int error = dirty->error;
   dirty->error = 0;
   return error;

@@ -3,7 +3,7 @@
 // client library can use it.
 //
 // Control is written by the agent alone and read-only to the job; counters are written by the job
-// and not trusted by anybody. All numbers are little-endian and naturally aligned.
+// and are not trusted. All numbers are little-endian and naturally aligned.
 
 #ifndef PENSTOCK_PAGE_H
 #define PENSTOCK_PAGE_H
@@ -62,7 +62,7 @@ typedef struct {
   _Atomic uint32_t gate_changes;  // waiters sleep on it (futex)
   _Atomic uint32_t active;        // 0: the client library passes everything through
   uint64_t longest_wait;          // nanoseconds that one call waits at most
-  uint64_t never_waits;  // bytes a second that a thread moves at a closed gate without waiting
+  uint64_t never_waits;  // bytes per second that a thread moves at a closed gate without waiting
   uint64_t patience;     // nanoseconds after which an I/O node that does not answer is avoided
   char job[PENSTOCK_JOB_BYTES];         // its name at the I/O nodes, ended by a zero
   uint8_t token[PENSTOCK_TOKEN_BYTES];  // shared secret for I/O nodes on other hosts
@@ -75,7 +75,7 @@ typedef struct {
 
 // What threads of the job did under the managed roots. One thread at a time writes to a slot, so
 // that counting takes no locked instruction; a slot whose thread is gone is the next one's, which
-// counts on from there. The last slot is shared by all threads that found no other.
+// counts on from there. The last slot is shared by all threads that did not get their own.
 typedef struct {
   _Atomic uint64_t pid;
   _Atomic uint64_t opens;
@@ -84,7 +84,7 @@ typedef struct {
   _Atomic uint64_t writes;
   _Atomic uint64_t write_bytes;
   _Atomic uint64_t syncs;
-  _Atomic uint64_t left_to_kernel;  // copy_file_range, sendfile: seen, and not looked into
+  _Atomic uint64_t left_to_kernel;  // copy_file_range, sendfile: counted, and not forwarded
   _Atomic uint64_t waits;
   _Atomic uint64_t waited;   // nanoseconds at the gate
   _Atomic uint64_t gave_up;  // waits that ended at longest_wait
@@ -101,10 +101,10 @@ typedef struct {
       failed_open;  // calls that an I/O node should have done and did not: done directly
   _Atomic uint64_t
       waiting;  // CLOCK_MONOTONIC nanoseconds since when it waits at the gate; 0: it does not
-  _Atomic uint64_t interrupted;  // waits that a signal ended: somebody wants the program to stop
+  _Atomic uint64_t interrupted;  // waits that a stop signal ended
   _Atomic uint64_t locked;       // calls that did not wait because their process holds a file lock
   // The thread whose slot it is: the inode of its namespace of process ids, and below that, in the
-  // low half, its thread id there. 0: nobody can tell whether that thread lives.
+  // low half, its thread id there. 0: it is unknown whether that thread lives.
   _Atomic uint64_t owner;
   uint64_t reserved;
 } penstock_slot;
@@ -115,8 +115,8 @@ typedef struct {
   uint32_t slots;
   _Atomic uint64_t taken;    // threads that have been given a slot
   _Atomic uint64_t clients;  // processes that have used an I/O node: the next one's ordinal
-  _Atomic uint32_t
-      knocks;  // the agent sleeps on it (futex): somebody waits at the gate, or says a phase
+  // The agent sleeps on it (futex); it grows when a thread waits at the gate or marks a phase.
+  _Atomic uint32_t wakeups;
   uint32_t reserved_half;
   _Atomic uint64_t phases_begun, phases_ended;  // marked by the job's own processes
   uint64_t reserved[16];
@@ -124,8 +124,8 @@ typedef struct {
   penstock_slot slot[PENSTOCK_SLOTS];
 } penstock_counters;
 
-// What a new process says to the agent, and the agent's answer, which carries two descriptors: the
-// control page and the counters page.
+// The message of a new process to the agent, and the agent's answer, which carries two descriptors:
+// the control page and the counters page.
 typedef struct {
   uint64_t magic;  // PENSTOCK_CONTROL_MAGIC
   uint32_t version;

@@ -48,7 +48,7 @@ int main(void) {
   OFFSET(FIRST_NODE, penstock_control, map.node);
 
   OFFSET(TAKEN, penstock_counters, taken);
-  OFFSET(KNOCKS, penstock_counters, knocks);
+  OFFSET(WAKEUPS, penstock_counters, wakeups);
   OFFSET(PHASES_BEGUN, penstock_counters, phases_begun);
   OFFSET(PHASES_ENDED, penstock_counters, phases_ended);
   OFFSET(ANNOUNCED, penstock_counters, announced);

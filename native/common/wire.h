@@ -1,4 +1,4 @@
-// What a client says to an I/O node, and what it answers; docs/internals/wire.md has it for people.
+// Messages between clients and I/O nodes; docs/internals/wire.md describes them.
 // C, so that the client library can use it. All numbers are little-endian.
 //
 // A connection carries one request at a time: the next is sent when the last was answered. On a

@@ -65,7 +65,7 @@ DATA(pwritev2, WRITE, (int fd, const struct iovec* v, int n, off_t from, int f),
 DATA(pwritev64v2, WRITE, (int fd, const struct iovec* v, int n, off64_t from, int f),
      (fd, v, n, from, f), from)
 
-// The file system tells where a file lies, as Lustre does: request schedulers ask.
+// Report the layout of a file as Lustre does, for request schedulers.
 EXPORT ssize_t fgetxattr(int fd, const char* name, void* value, size_t room) {
   if (strcmp(name, "lustre.lov") == 0) {
     const struct penstock_file file = penstock_look_at(fd);

@@ -106,7 +106,7 @@ struct request {
   uint64_t switch_cost;
 };
 
-// The target serves it after what it was asked for before.
+// The target serves it after all earlier requests.
 static uint64_t serve(penstock_emulation* e, penstock_target* target, uint64_t arrival,
                       struct request r) {
   const uint64_t continues = stream(r.inode, r.at);
@@ -234,7 +234,7 @@ static uint64_t charge(penstock_emulation* e, uint64_t arrival, struct request w
 }
 
 // A long request is charged piece by piece: others come in between, as on a real target, and one
-// whose process is killed keeps nobody waiting for all of it.
+// whose process is killed does not delay others by all of it.
 uint64_t penstock_serve(struct penstock_file file, enum penstock_emulated kind, uint64_t arrival,
                         uint64_t at, uint64_t bytes) {
   penstock_emulation* e = active();

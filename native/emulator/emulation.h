@@ -2,8 +2,8 @@
 // the layout for people, src/penstock/live/deployment/emulator.py for Python. Little-endian,
 // naturally aligned.
 //
-// What changes is one word a target and a link, moved on by compare-and-swap: nobody ever holds it,
-// so a process killed at any moment leaves nothing locked.
+// Only one word per target and per link changes, by compare-and-swap. There is no lock, so a
+// process killed at any moment leaves nothing locked.
 
 #ifndef PENSTOCK_EMULATION_H
 #define PENSTOCK_EMULATION_H
@@ -39,11 +39,11 @@ typedef struct {
   uint32_t targets;
   uint32_t count;  // targets of one file
   uint64_t stripe;
-  uint64_t rate;          // of a target, bytes a second
+  uint64_t rate;          // of a target, bytes per second
   uint64_t latency;       // nanoseconds a request keeps a target busy, whatever its size
   uint64_t switch_cost;   // nanoseconds more where it does not continue the target's last request
   uint64_t sync_cost;     // nanoseconds an fsync keeps each target of the file busy
-  uint64_t io_node_link;  // bytes a second; 0: no limit
+  uint64_t io_node_link;  // bytes per second; 0: no limit
   uint64_t client_link;
   uint32_t root_length;
   uint32_t reserved;

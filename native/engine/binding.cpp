@@ -6,6 +6,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,10 +44,20 @@ class EngineView {
   [[nodiscard]] double work_left(nb::handle job) const { return engine().work_left(serial(job)); }
   [[nodiscard]] double io_done(nb::handle job) const { return engine().io_done(serial(job)); }
   [[nodiscard]] double age(nb::handle job) const { return engine().age(serial(job)); }
-  [[nodiscard]] double remaining(nb::handle request) const {
-    return engine().remaining(serial(request.attr("job")));
+  [[nodiscard]] double done(nb::handle request) const {
+    return engine().phase_done(serial(request.attr("job")));
   }
-  [[nodiscard]] double phase_io(std::int32_t job) const { return engine().phase_io(job); }
+  [[nodiscard]] std::optional<double> expected(nb::handle request) const {
+    return expected_of(serial(request.attr("job")));
+  }
+  [[nodiscard]] double remaining(nb::handle request) const {
+    const std::int32_t job = serial(request.attr("job"));
+    return expected_of(job).value_or(never) - engine().phase_done(job);
+  }
+  [[nodiscard]] std::optional<double> expected_of(std::int32_t job) const {
+    const double seconds = engine().expected(job);
+    return std::isnan(seconds) ? std::nullopt : std::optional(seconds);
+  }
 
  private:
   std::int32_t serial(nb::handle job) const {
@@ -73,22 +84,28 @@ class PythonHost final : public Host {
       : requested_(host.attr("requested")),
         ended_(host.attr("ended")),
         sample_(host.attr("sample")),
+        weight_(host.attr("weight")),
         on_job_(host.attr("on_job")),
         turn_(host.attr("turn")),
         requests_(nb::cast<nb::list>(host.attr("requests"))),
         view_(std::move(view)),
-        wants_requests_(requests) {}
+        wants_requests_(requests),
+        wants_ends_(nb::cast<bool>(host.attr("wants_ends"))) {}
 
   Sample sample(std::int32_t job) override {
     const auto [group, weight] = nb::cast<std::pair<std::int32_t, double>>(sample_(job));
     return {group, weight};
   }
 
-  void requested(std::int32_t job) override {
-    if (wants_requests_) requested_(job);
+  double weight(std::int32_t job) override { return nb::cast<double>(weight_(job)); }
+
+  double requested(std::int32_t job) override {
+    return wants_requests_ ? time(requested_(job)) : never;
   }
 
-  void ended(std::int32_t job, double io) override { ended_(job, io); }
+  double ended(std::int32_t job, std::int32_t resource, double io, bool last) override {
+    return wants_ends_ ? time(ended_(job, resource, io, last)) : never;
+  }
 
   double turn(std::int32_t job) override {
     double turn = 0.0;
@@ -111,14 +128,20 @@ class PythonHost final : public Host {
   }
 
  private:
+  static double time(nb::handle answer) {
+    return answer.is_none() ? never : nb::cast<double>(answer);
+  }
+
   nb::object requested_;
   nb::object ended_;
   nb::object sample_;
+  nb::object weight_;
   nb::object on_job_;
   nb::object turn_;
   nb::list requests_;
   nb::object view_;
   bool wants_requests_;
+  bool wants_ends_;
 };
 
 // Long runs stay interruptible: signals are checked once in this many events.
@@ -151,7 +174,7 @@ struct TimelineColumns {
 };
 
 struct Result {
-  nb::object request, end, start;  // NumPy arrays
+  nb::object request, end, start, moved;  // NumPy arrays
   std::int64_t phase_ends, unfinished;
   std::optional<TimelineColumns> timeline;
 };
@@ -171,9 +194,9 @@ TimelineColumns columns(const std::vector<Segment>& segments) {
 }
 
 // `workload` is a penstock.sim.workload.Workload, `site` a penstock.model.Site, `sharing` what
-// sim/engine.py lowers a policy to, `host` its _Host or None.
+// sim/engine.py lowers a policy and what it is told to, `host` its _Host or None.
 Result run(nb::handle workload, nb::handle site, nb::handle sharing, nb::object host,
-           bool timeline) {
+           const std::vector<double>& marks, bool timeline) {
   Arrays jobs(workload), lowered(sharing);
   const Workload work{.compute = jobs.get<double>("compute"),
                       .io = jobs.get<double>("io"),
@@ -193,11 +216,19 @@ Result run(nb::handle workload, nb::handle site, nb::handle sharing, nb::object 
   const Sharing policy{.group = lowered.get<std::int32_t>("group"),
                        .weight = lowered.get<double>("weight"),
                        .order = nb::cast<Order>(sharing.attr("order")),
+                       .hedge = nb::cast<double>(sharing.attr("hedge")),
+                       .unknown = nb::cast<double>(sharing.attr("unknown")),
+                       .places = nb::cast<std::int32_t>(sharing.attr("places")),
                        .preemptive = nb::cast<bool>(sharing.attr("preemptive")),
                        .dynamic = nb::cast<bool>(sharing.attr("dynamic")),
-                       .sampled = nb::cast<bool>(sharing.attr("sampled"))};
+                       .sampled = nb::cast<bool>(sharing.attr("sampled")),
+                       .reweighs = nb::cast<bool>(sharing.attr("reweighs")),
+                       .observes = nb::cast<bool>(sharing.attr("observes"))};
+  const Knowledge knowledge{.factor = lowered.get<double>("factor"),
+                            .learned = nb::cast<bool>(sharing.attr("learned"))};
   std::vector<double> request(work.io.size()), end(work.io.size()), start(work.release.size());
-  Record record{request, end, start, {}, 0};
+  std::vector<double> moved(marks.size() * start.size());
+  Record record{request, end, start, moved, {}, 0};
 
   std::optional<PythonHost> python;
   EngineView* watcher = nullptr;
@@ -205,9 +236,10 @@ Result run(nb::handle workload, nb::handle site, nb::handle sharing, nb::object 
     nb::object engine_view = nb::cast(EngineView{host.attr("jobs"), host.attr("site")});
     watcher = nb::cast<EngineView*>(engine_view);
     host.attr("view") = engine_view;
-    python.emplace(host, engine_view, policy.sampled || policy.order == Order::host);
+    python.emplace(host, engine_view,
+                   policy.sampled || policy.observes || policy.order == Order::host);
   }
-  Engine engine(work, machine, policy, python ? &*python : nullptr, python.has_value(), timeline,
+  Engine engine(work, machine, knowledge, policy, python ? &*python : nullptr, marks, timeline,
                 record);
   struct Watch {  // the view must not outlive the engine it looks at, whatever is thrown
     EngineView* view;
@@ -230,6 +262,7 @@ Result run(nb::handle workload, nb::handle site, nb::handle sharing, nb::object 
   return {.request = to_numpy(std::move(request)),
           .end = to_numpy(std::move(end)),
           .start = to_numpy(std::move(start)),
+          .moved = to_numpy(std::move(moved)),
           .phase_ends = record.phase_ends,
           .unfinished = engine.unfinished(),
           .timeline = timeline ? std::optional(columns(record.timeline)) : std::nullopt};
@@ -245,7 +278,7 @@ NB_MODULE(_engine, m) {
   nb::enum_<Order>(m, "Order")
       .value("HOST", Order::host)
       .value("ARRIVAL", Order::arrival)
-      .value("REMAINING_IO", Order::remaining_io)
+      .value("LEAST_LEFT", Order::least_left)
       .value("YIELD", Order::yield)
       .value("SERIAL", Order::serial)
       .value("SHORTEST_IO", Order::shortest_io)
@@ -262,11 +295,13 @@ NB_MODULE(_engine, m) {
       .def_prop_ro("jobs", &EngineView::jobs)
       .def_prop_ro("site", &EngineView::site)
       .def("progress", &EngineView::progress, "job"_a)
+      .def("expected", &EngineView::expected, "request"_a)
+      .def("done", &EngineView::done, "request"_a)
       .def("remaining", &EngineView::remaining, "request"_a)
       .def("work_left", &EngineView::work_left, "job"_a)
       .def("io_done", &EngineView::io_done, "job"_a)
       .def("age", &EngineView::age, "job"_a)
-      .def("phase_io", &EngineView::phase_io, "serial"_a);
+      .def("expected_of", &EngineView::expected_of, "serial"_a);
   nb::class_<penstock::TimelineColumns>(m, "TimelineColumns")
       .def_ro("job", &penstock::TimelineColumns::job)
       .def_ro("resource", &penstock::TimelineColumns::resource)
@@ -277,8 +312,10 @@ NB_MODULE(_engine, m) {
       .def_ro("request", &Result::request)
       .def_ro("end", &Result::end)
       .def_ro("start", &Result::start)
+      .def_ro("moved", &Result::moved)
       .def_ro("phase_ends", &Result::phase_ends)
       .def_ro("unfinished", &Result::unfinished)
       .def_ro("timeline", &Result::timeline);
-  m.def("run", &penstock::run, "workload"_a, "site"_a, "sharing"_a, "host"_a.none(), "timeline"_a);
+  m.def("run", &penstock::run, "workload"_a, "site"_a, "sharing"_a, "host"_a.none(), "marks"_a,
+        "timeline"_a);
 }

@@ -17,7 +17,7 @@ double& at(std::span<double> items, std::int64_t index) {
   return items[static_cast<std::size_t>(index)];
 }
 
-// At one instant releases come first, then phases begin (or end, past all resources), each by job;
+// At one instant releases come first, then phases begin (or end, if direct), each by job;
 // then whoever asked to be woken. Ends of transfers come before all of these (`run`).
 constexpr std::int32_t release_tie(std::int32_t j) {
   return j + std::numeric_limits<std::int32_t>::min();
@@ -27,19 +27,22 @@ constexpr std::int32_t no_job = -1;
 
 }  // namespace
 
-Engine::Engine(const Workload& workload, const Site& site, const Sharing& sharing, Host* host,
-               bool hook_jobs, bool keep_timeline, Record& record)
+Engine::Engine(const Workload& workload, const Site& site, const Knowledge& knowledge,
+               const Sharing& sharing, Host* host, std::span<const double> marks,
+               bool keep_timeline, Record& record)
     : workload_(workload),
       site_(site),
+      knowledge_(knowledge),
       sharing_(sharing),
       host_(host),
       record_(&record),
-      hook_jobs_(hook_jobs),
+      marks_(marks),
       free_nodes_(site.nodes),
       unfinished_(workload.jobs()),
       jobs_(workload.release.size()),
       transfers_(workload.resources.size()),
-      groups_(static_cast<std::size_t>(site.resources)) {
+      groups_(static_cast<std::size_t>(site.resources)),
+      is_touched_(static_cast<std::size_t>(site.resources)) {
   const bool caps = std::any_of(workload.max_share.begin(), workload.max_share.end(),
                                 [](double share) { return share < 1.0; });
   resources_.reserve(static_cast<std::size_t>(site.resources));
@@ -59,7 +62,7 @@ Engine::Engine(const Workload& workload, const Site& site, const Sharing& sharin
   for (std::int32_t j = 0; j < workload.jobs(); ++j) {
     Job& job = at(jobs_, j);
     job.iteration = penstock::at(workload.offsets, j);
-    job.work = penstock::at(workload.work, j);
+    job.max_share = penstock::at(workload.max_share, j);
     job.group = penstock::at(sharing.group, j);
     job.weight = penstock::at(sharing.weight, j);
     job.first = static_cast<std::int32_t>(penstock::at(workload.resource_offsets, j));
@@ -69,7 +72,7 @@ Engine::Engine(const Workload& workload, const Site& site, const Sharing& sharin
       Transfer& x = at(transfers_, job.first + k);
       x.job = j;
       x.resource = penstock::at(workload.resources, job.first + k);
-      x.max_share = penstock::at(workload.max_share, j);
+      x.max_share = job.max_share;
     }
     barriers = std::max(
         {barriers, penstock::at(workload.barrier, j) + 1, penstock::at(workload.after, j) + 1});
@@ -86,7 +89,18 @@ bool Engine::run(std::int64_t events) {
   for (; events > 0; --events) {
     const std::int32_t r = winners_[1];
     const double end = at(resources_, r).next_end();
-    if (end != never && (calendar_.empty() || end <= calendar_.top().key)) {
+    const bool transfer = end != never && (calendar_.empty() || end <= calendar_.top().key);
+    const double next = transfer ? end : calendar_.empty() ? never : calendar_.top().key;
+    // Everything that happens in one instant is heard before a choice is made.
+    if (undecided_events_ && next > now_) {
+      decide();
+      continue;
+    }
+    if (mark_time() < next) {
+      mark();
+      continue;
+    }
+    if (transfer) {
       now_ = end;
       end_transfer(r);
       continue;
@@ -96,11 +110,11 @@ bool Engine::run(std::int64_t events) {
     calendar_.pop();
     now_ = event.key;
     if (event.item == no_job) {
-      tell(JobEvent::woke, no_job);
+      // A policy that wakes itself for ever does not keep the site running.
+      if (unfinished_ > 0) tell(JobEvent::woke, no_job);
     } else if (event.tie < 0) {
       release(event.item);
     } else if (at(jobs_, event.item).direct) {
-      at(jobs_, event.item).direct = false;
       end_phase(event.item);
     } else {
       begin_io(event.item);
@@ -109,8 +123,21 @@ bool Engine::run(std::int64_t events) {
   return true;
 }
 
+// Between two events all transfers go on as they are, so that a mark changes nothing.
+void Engine::mark() {
+  now_ = std::max(now_, marks_[next_mark_]);
+  const std::size_t jobs = jobs_.size();
+  for (std::size_t j = 0; j < jobs; ++j) {
+    record_->moved[next_mark_ * jobs + j] = in_phase(static_cast<std::int32_t>(j));
+  }
+  ++next_mark_;
+}
+
 void Engine::compute(std::int32_t j) {
-  calendar_.push({now_ + penstock::at(workload_.compute, at(jobs_, j).iteration), j, j});
+  Job& job = at(jobs_, j);
+  job.computing = true;
+  job.computing_since = now_;
+  calendar_.push({now_ + penstock::at(workload_.compute, job.iteration), j, j});
 }
 
 void Engine::release(std::int32_t j) {
@@ -167,7 +194,7 @@ void Engine::end_job(std::int32_t j) {
 }
 
 void Engine::tell(JobEvent event, std::int32_t j) {
-  if (!hook_jobs_) return;
+  if (host_ == nullptr) return;
   decision_.assignments.clear();
   decision_.wake_at.clear();
   host_->on_job(event, j, decision_);
@@ -175,8 +202,18 @@ void Engine::tell(JobEvent event, std::int32_t j) {
     at(jobs_, assignment.job).assignment = static_cast<std::int32_t>(assignments_.size());
     assignments_.push_back(std::move(assignment));
   }
-  for (const double time : decision_.wake_at)
-    calendar_.push({std::max(time, now_), wake_tie, no_job});
+  for (const double time : decision_.wake_at) wake_at(time);
+  if (event == JobEvent::woke && sharing_.observes) {
+    for (std::int32_t r = 0; r < site_.resources; ++r) {
+      if (sharing_.reweighs) touch(r);
+      const auto groups = static_cast<std::int32_t>(at(groups_, r).size());
+      for (std::int32_t g = 0; g < groups; ++g) undecided(group(r, g), r, g);
+    }
+  }
+}
+
+void Engine::wake_at(double time) {
+  if (time != never) calendar_.push({std::max(time, now_), wake_tie, no_job});
 }
 
 // A new set of resources takes effect between two phases; a wider one gets new transfers.
@@ -194,7 +231,7 @@ void Engine::take_assignment(Job& job, std::int32_t j) {
     Transfer& x = at(transfers_, job.first + k);
     x.job = j;
     x.resource = at(assignment.resources, k);
-    x.max_share = penstock::at(workload_.max_share, j);
+    x.max_share = job.max_share;
   }
 }
 
@@ -202,6 +239,7 @@ void Engine::begin_io(std::int32_t j) {
   Job& job = at(jobs_, j);
   ++record_->phase_ends;
   penstock::at(record_->request, job.iteration) = now_;
+  job.computing = false;
   job.done += penstock::at(workload_.compute, job.iteration);
   if (job.assignment >= 0) take_assignment(job, j);
   job.phase_io = penstock::at(workload_.io, job.iteration) * job.scale;
@@ -210,30 +248,20 @@ void Engine::begin_io(std::int32_t j) {
     next_iteration(j);
     return;
   }
-  // Past all resources nobody is in the way: the end is known, and waits in the calendar.
+  // A direct phase competes with no other: the end is known, and waits in the calendar.
   job.direct = job.width == 0;
   job.pending = job.direct ? 1 : job.width;
-  if (job.direct) calendar_.push({now_ + job.phase_io, j, j});
+  if (job.direct) calendar_.push({now_ + job.phase_io / job.max_share, j, j});
   for (std::int32_t k = 0; k < job.width; ++k) {
     Transfer& x = at(transfers_, job.first + k);
     x.remaining = job.phase_io;
     x.state = Transfer::State::waiting;
   }
-  if (host_ != nullptr) host_->requested(j);
-  if (sharing_.sampled) {
-    const Sample sample = host_->sample(j);
-    job.group = sample.group;
-    job.weight = sample.weight;
+  if (host_ != nullptr) wake_at(host_->requested(j));
+  if (!job.direct) {
+    requests_.push_back(j);
+    undecided_events_ = true;
   }
-  for (std::int32_t k = 0; k < job.width; ++k) {
-    const std::int32_t item = job.first + k;
-    Transfer& x = at(transfers_, item);
-    x.weight = job.weight;
-    at(resources_, x.resource).advance(now_);
-    request(item);
-  }
-  act();
-  for (std::int32_t k = 0; k < job.width; ++k) settle(at(transfers_, job.first + k).resource);
 }
 
 void Engine::end_transfer(std::int32_t r) {
@@ -247,30 +275,36 @@ void Engine::end_transfer(std::int32_t r) {
     if (sharing_.preemptive) {
       std::erase_if(mates.holders, [item](const Waiting& holder) { return holder.item == item; });
     }
-    mates.admitted.add(-at(transfers_, item).max_share);
-    choose(mates);
-    act();
+    mates.admitted_share.add(-at(transfers_, item).max_share);
+    --mates.admitted;
+    undecided(mates, r, job.group);
   }
+  if (sharing_.reweighs) touch(r);
+  // Others may end on this resource in the same instant.
   settle(r);
   if (job.pending == 1) {
-    end_phase(j);
+    end_phase(j, r);
   } else {
     --job.pending;
+    if (host_ != nullptr) wake_at(host_->ended(j, r, job.phase_io / job.max_share, false));
   }
 }
 
-void Engine::end_phase(std::int32_t j) {
+void Engine::end_phase(std::int32_t j, std::int32_t r) {
   Job& job = at(jobs_, j);
   job.pending = 0;
-  job.done += penstock::at(workload_.io, job.iteration);
-  job.io_done += penstock::at(workload_.io, job.iteration);
-  if (sharing_.sampled) host_->ended(j, job.phase_io);
+  job.direct = false;
+  const double io = penstock::at(workload_.io, job.iteration) / job.max_share;
+  job.done += io;
+  job.io_done += io;
+  job.phases_io += job.phase_io / job.max_share;
+  ++job.phases;
+  if (host_ != nullptr) wake_at(host_->ended(j, r, job.phase_io / job.max_share, true));
   next_iteration(j);
 }
 
 double Engine::remaining(std::int32_t j) const {
   const Job& job = at(jobs_, j);
-  if (job.direct) return job.arrival + job.phase_io - now_;
   double most = 0.0;
   for (std::int32_t k = 0; k < job.width; ++k) {
     const Transfer& x = at(transfers_, job.first + k);
@@ -279,9 +313,32 @@ double Engine::remaining(std::int32_t j) const {
   return most;
 }
 
-double Engine::in_phase(std::int32_t j) const {
+double Engine::phase_done(std::int32_t j) const {
   const Job& job = at(jobs_, j);
-  return job.pending == 0 ? 0.0 : (job.phase_io - remaining(j)) / job.scale;
+  if (job.pending == 0) return 0.0;
+  if (job.direct) return now_ - job.arrival;
+  return std::max(0.0, job.phase_io - remaining(j)) / job.max_share;  // but for rounding
+}
+
+double Engine::in_phase(std::int32_t j) const { return phase_done(j) / at(jobs_, j).scale; }
+
+double Engine::progress(std::int32_t j) const {
+  const Job& job = at(jobs_, j);
+  return job.done + (job.computing ? now_ - job.computing_since : in_phase(j));
+}
+
+double Engine::work_left(std::int32_t j) const {
+  if (knowledge_.learned) return std::numeric_limits<double>::quiet_NaN();
+  return penstock::at(workload_.work, j) * penstock::at(knowledge_.factor, j) - progress(j);
+}
+
+double Engine::expected(std::int32_t j) const {
+  const Job& job = at(jobs_, j);
+  if (knowledge_.learned) {
+    return job.phases == 0 ? std::numeric_limits<double>::quiet_NaN()
+                           : job.phases_io / static_cast<double>(job.phases);
+  }
+  return job.phase_io / job.max_share * penstock::at(knowledge_.factor, j);
 }
 
 void Engine::settle(std::int32_t r) {

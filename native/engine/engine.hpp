@@ -17,9 +17,9 @@ struct Workload {
   std::span<const double> io;
   std::span<const std::int64_t> offsets;
   std::span<const double> release;
-  std::span<const double> work;  // compute and I/O of a job, in isolated seconds
+  std::span<const double> work;  // compute and I/O of a job, in its own isolated seconds
   std::span<const std::int64_t> nodes;
-  std::span<const double> max_share;
+  std::span<const double> max_share;  // the part of a resource that a job can use when alone
   std::span<const std::int64_t> resource_offsets;
   std::span<const std::int32_t> resources;
   std::span<const std::int32_t> barrier;  // the barrier a job counts for, or -1
@@ -34,11 +34,18 @@ struct Site {
   std::span<const double> capacity;  // capacity[k - 1] with k transfers at once
 };
 
+// How much the policies are told: lengths are the truth times a job's factor, or the mean of the
+// job's phases so far.
+struct Knowledge {
+  std::span<const double> factor;
+  bool learned = false;
+};
+
 // The turn orders the engine knows; any other is asked of the host.
 enum class Order : std::int32_t {
   host = 0,
   arrival = 1,
-  remaining_io = 2,
+  least_left = 2,
   yield = 3,
   serial = 4,
   shortest_io = 5,
@@ -49,14 +56,20 @@ enum class Order : std::int32_t {
 };
 
 inline constexpr std::int32_t own_group = -1;
+inline constexpr std::int32_t direct_path = -1;  // where a phase without resources ends
 
 struct Sharing {
   std::span<const std::int32_t> group;  // own_group: never waits
   std::span<const double> weight;
   Order order = Order::arrival;
+  double hedge = 0.0;       // of least_left: what is left of an overdue phase, over what is done
+  double unknown = 0.0;     // of least_left: the length of a phase of which nothing is known
+  std::int32_t places = 1;  // jobs of a group that may transfer at once
   bool preemptive = false;
   bool dynamic = false;
-  bool sampled = false;  // group and weight are asked of the host at every phase
+  bool sampled = false;   // group and weight are asked of the host at every phase
+  bool reweighs = false;  // the weights of those that transfer, at every event of their resource
+  bool observes = false;  // the host is told of every event, and every wake is a new decision
 };
 
 struct Sample {
@@ -82,8 +95,11 @@ class Host {
  public:
   virtual ~Host() = default;
   virtual Sample sample(std::int32_t job) = 0;
-  virtual void requested(std::int32_t job) = 0;
-  virtual void ended(std::int32_t job, double io) = 0;
+  virtual double weight(std::int32_t job) = 0;
+  // A phase begins; the job's part of it on a resource has ended, and with the last part the phase.
+  // Both return when the policy wants to be woken, or never.
+  virtual double requested(std::int32_t job) = 0;
+  virtual double ended(std::int32_t job, std::int32_t resource, double io, bool last) = 0;
   virtual double turn(std::int32_t job) = 0;
   virtual void on_job(JobEvent event, std::int32_t job, Decision& decision) = 0;
 };
@@ -93,32 +109,34 @@ struct Record {
   std::span<double> request;
   std::span<double> end;
   std::span<double> start;  // a job
+  std::span<double> moved;  // at each mark, a job: isolated seconds done of the phase under way
   std::vector<Segment> timeline;
   std::int64_t phase_ends = 0;
 };
 
 class Engine {
  public:
-  Engine(const Workload& workload, const Site& site, const Sharing& sharing, Host* host,
-         bool hook_jobs, bool keep_timeline, Record& record);
+  // `marks`, in order, are the times at which the record's `moved` is taken.
+  Engine(const Workload& workload, const Site& site, const Knowledge& knowledge,
+         const Sharing& sharing, Host* host, std::span<const double> marks, bool keep_timeline,
+         Record& record);
 
   // Runs at most `events` events; false once nothing is left to happen.
   bool run(std::int64_t events);
 
   [[nodiscard]] double now() const { return now_; }
   [[nodiscard]] std::int32_t jobs() const { return workload_.jobs(); }
-  [[nodiscard]] double progress(std::int32_t job) const {
-    return at(jobs_, job).done + in_phase(job);
-  }
-  [[nodiscard]] double remaining(std::int32_t job) const;
-  [[nodiscard]] double work_left(std::int32_t job) const {
-    return at(jobs_, job).work - progress(job);
-  }
+  // A job's time is counted as if it ran alone: its I/O at its own bandwidth, which is `max_share`
+  // of a resource.
+  [[nodiscard]] double progress(std::int32_t job) const;
+  [[nodiscard]] double work_left(std::int32_t job) const;  // NaN: not known
   [[nodiscard]] double io_done(std::int32_t job) const {
     return at(jobs_, job).io_done + in_phase(job);
   }
   [[nodiscard]] double age(std::int32_t job) const { return now_ - at(jobs_, job).started; }
-  [[nodiscard]] double phase_io(std::int32_t job) const { return at(jobs_, job).phase_io; }
+  // Of the I/O phase under way: how long it is expected to be (NaN: not known), and what is done.
+  [[nodiscard]] double expected(std::int32_t job) const;
+  [[nodiscard]] double phase_done(std::int32_t job) const;
   [[nodiscard]] std::int64_t unfinished() const { return unfinished_; }
 
  private:
@@ -126,18 +144,22 @@ class Engine {
     std::int64_t iteration = 0;
     double started = 0.0;
     double arrival = 0.0;   // of the phase it is in
-    double phase_io = 0.0;  // isolated seconds of that phase, on the resources it has now
-    double done = 0.0;      // work before that phase's I/O, in the workload's isolated seconds
+    double phase_io = 0.0;  // seconds of that phase on the whole of each resource it has now
+    double done = 0.0;      // work before the present compute or I/O phase, in isolated seconds
     double io_done = 0.0;   // of which I/O
-    double work = 0.0;      // work in all
+    double computing_since = 0.0;
+    double phases_io = 0.0;  // of the phases that ended, on the resources that they had
     double weight = 1.0;
     double scale = 1.0;
+    double max_share = 1.0;
+    std::int64_t phases = 0;
     std::int32_t group = own_group;
     std::int32_t first = 0;  // its transfers: [first, first + width)
     std::int32_t width = 0;
     std::int32_t pending = 0;
     std::int32_t assignment = -1;  // takes effect at the next phase
-    bool direct = false;           // in an I/O phase past all resources
+    bool direct = false;           // in an I/O phase without resources
+    bool computing = false;
   };
 
   struct Waiting {
@@ -153,11 +175,20 @@ class Engine {
     }
   };
 
-  // One group on one resource: who waits, who transfers (kept only where it may be preempted).
+  // One group on one resource: who waits, who came in this instant, who transfers (kept only where
+  // it may be preempted).
   struct Group {
     std::vector<Waiting> waiting;
+    std::vector<Waiting> fresh;
     std::vector<Waiting> holders;
-    ExactSum admitted;
+    ExactSum admitted_share;
+    std::int32_t admitted = 0;
+    bool undecided = false;
+  };
+
+  struct Place {
+    std::int32_t resource;
+    std::int32_t group;
   };
 
   template <class T>
@@ -169,7 +200,9 @@ class Engine {
     return items[static_cast<std::size_t>(index)];
   }
 
-  [[nodiscard]] double in_phase(std::int32_t job) const;  // work done of the I/O phase under way
+  [[nodiscard]] double remaining(std::int32_t job) const;  // on its slowest resource, all of it
+  [[nodiscard]] double in_phase(std::int32_t job) const;   // work done of the I/O phase under way
+  [[nodiscard]] double left(std::int32_t job) const;
   Resource& resource_of(std::int32_t item) { return at(resources_, at(transfers_, item).resource); }
 
   void compute(std::int32_t j);
@@ -178,25 +211,42 @@ class Engine {
   void start(std::int32_t j);
   void begin_io(std::int32_t j);
   void end_transfer(std::int32_t r);
-  void end_phase(std::int32_t j);
+  void end_phase(std::int32_t j, std::int32_t r = direct_path);
   void next_iteration(std::int32_t j);
   void end_job(std::int32_t j);
   void tell(JobEvent event, std::int32_t j);
   void take_assignment(Job& job, std::int32_t j);
+  [[nodiscard]] double mark_time() const {
+    return next_mark_ < marks_.size() ? marks_[next_mark_] : never;
+  }
+  void mark();
+  void wake_at(double time);
 
-  Group& group(std::int32_t r, std::int32_t g);
+  Group& group(std::int32_t r, std::int32_t g) {
+    auto& groups = at(groups_, r);
+    const auto index = static_cast<std::size_t>(g);
+    if (index >= groups.size()) groups.resize(index + 1);
+    return groups[index];
+  }
   double turn(std::int32_t j);
-  void request(std::int32_t item);
+  [[nodiscard]] bool has_room(const Group& group) const;
+  void undecided(Group& group, std::int32_t r, std::int32_t g);
+  void touch(std::int32_t r);
+  void request(std::int32_t j);
+  void wait(Group& group, Waiting request);
+  void decide();
   void choose(Group& group);
-  void act();
+  void reweigh();
   void settle(std::int32_t r);
 
   Workload workload_;
   Site site_;
+  Knowledge knowledge_;
   Sharing sharing_;
   Host* host_;
   Record* record_;
-  bool hook_jobs_;
+  std::span<const double> marks_;
+  std::size_t next_mark_ = 0;
 
   double now_ = 0.0;
   std::int64_t free_nodes_ = 0;
@@ -212,9 +262,18 @@ class Engine {
   std::vector<std::vector<std::int32_t>> behind_barrier_;
   std::vector<Assignment> assignments_;
   Decision decision_;
+
+  // What happened in this instant, and awaits a decision.
+  std::vector<std::int32_t> requests_;
+  bool undecided_events_ = false;
+  std::vector<Place> undecided_;
+  std::vector<std::int32_t> touched_;
+  std::vector<char> is_touched_;
+
   std::vector<Waiting> held_;
   std::vector<std::int32_t> to_hold_;
   std::vector<std::int32_t> to_admit_;
+  std::vector<std::int32_t> reweighed_;
 };
 
 }  // namespace penstock

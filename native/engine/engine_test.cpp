@@ -96,8 +96,11 @@ class RandomHost final : public Host {
   Sample sample(std::int32_t) override {
     return {static_cast<std::int32_t>(random_() % 4) - 1, 1.0 + static_cast<double>(random_() % 3)};
   }
-  void requested(std::int32_t) override {}
-  void ended(std::int32_t, double) override {}
+  double weight(std::int32_t job) override {
+    return 1.0 + static_cast<double>((job + ++asked_) % 4);
+  }
+  double requested(std::int32_t) override { return never; }
+  double ended(std::int32_t, std::int32_t, double, bool) override { return never; }
   double turn(std::int32_t job) override { return static_cast<double>(job % 3); }
   void on_job(JobEvent event, std::int32_t job, Decision& decision) override {
     if (event == JobEvent::started) {
@@ -113,6 +116,7 @@ class RandomHost final : public Host {
  private:
   std::mt19937 random_;
   std::int32_t resources_;
+  std::int32_t asked_ = 0;
 };
 
 // Random workloads through every mode: all jobs end, and no sanitizer has anything to say.
@@ -144,19 +148,30 @@ void soak(std::uint32_t seed) {
     std::vector<double> request(io.size()), end(io.size()), start(release.size());
     const std::vector<double> capacity{1.0, 0.9};
     RandomHost host(seed, resources);
-    Record record{request, end, start, {}, 0};
-    const auto order = static_cast<Order>(random() % 10);
-    const Sharing sharing{
-        group, weight, order, random() % 2 == 0, random() % 2 == 0, random() % 2 == 0};
+    const std::vector<double> marks{0.0, 3.0, 40.0}, factor(release.size(), 1.5);
+    std::vector<double> moved(marks.size() * release.size());
+    Record record{request, end, start, moved, {}, 0};
+    const Sharing sharing{.group = group,
+                          .weight = weight,
+                          .order = static_cast<Order>(random() % 10),
+                          .hedge = 0.2,
+                          .unknown = 3.0,
+                          .places = 1 + static_cast<std::int32_t>(random() % 2),
+                          .preemptive = random() % 2 == 0,
+                          .dynamic = random() % 2 == 0,
+                          .sampled = random() % 2 == 0,
+                          .reweighs = random() % 2 == 0,
+                          .observes = random() % 2 == 0};
     Engine engine({compute, io, offsets, release, work, nodes, max_share, resource_offsets, on,
                    barrier, after},
-                  {resources, random() % 2 == 0 ? 0 : 5, capacity}, sharing, &host, true,
-                  random() % 2 == 0, record);
+                  {resources, random() % 2 == 0 ? 0 : 5, capacity}, {factor, random() % 2 == 0},
+                  sharing, &host, marks, random() % 2 == 0, record);
     while (engine.run(1000)) {
     }
     CHECK(engine.unfinished() == 0);
     CHECK(record.phase_ends == static_cast<std::int64_t>(2 * io.size()));
     for (std::size_t i = 0; i < io.size(); ++i) CHECK(end[i] >= request[i]);
+    for (const double seconds : moved) CHECK(seconds >= 0.0);
   }
 }
 

@@ -21,6 +21,7 @@ struct Transfer {
 
   double remaining = 0.0;  // isolated seconds; current only while waiting
   double weight = 1.0;
+  double next_weight = 1.0;  // scratch of a change of weights
   double max_share = 1.0;
   double finish = 0.0;  // virtual while sharing, real while capped
   double segment_start = 0.0;
@@ -74,6 +75,12 @@ class Resource {
     if (x.state != Transfer::State::sharing) return x.remaining;
     const double clock = clock_ + (now - updated_) * level_ / weight_.value();
     return std::max(0.0, x.finish - clock) * x.weight;
+  }
+
+  // Appends the transfers that share the resource now.
+  void transferring(std::vector<std::int32_t>& items) const {
+    for (const auto& entry : sharing_.entries()) items.push_back(entry.item);
+    for (const auto& entry : capped_.entries()) items.push_back(entry.item);
   }
 
   void admit(std::int32_t item) {

@@ -8,32 +8,49 @@
 
 namespace penstock {
 
-Engine::Group& Engine::group(std::int32_t r, std::int32_t g) {
-  auto& groups = at(groups_, r);
-  if (static_cast<std::size_t>(g) >= groups.size()) groups.resize(static_cast<std::size_t>(g) + 1);
-  return groups[static_cast<std::size_t>(g)];
+namespace {
+
+// A heap's order: the request that is served first is on top.
+constexpr auto later = [](const auto& a, const auto& b) { return a.after(b); };
+
+}  // namespace
+
+// What is left of a phase by what is known of it. An overdue phase is taken to have a part of what
+// it has done still to go.
+double Engine::left(std::int32_t j) const {
+  const double done = phase_done(j);
+  const double known = expected(j);
+  return std::max((std::isnan(known) ? sharing_.unknown : known) - done, sharing_.hedge * done);
 }
 
 double Engine::turn(std::int32_t j) {
   switch (sharing_.order) {
     case Order::arrival:
       return 0.0;
-    case Order::remaining_io:
-      return remaining(j);
+    case Order::least_left:
+      return left(j);
     case Order::yield: {
       const double lived = age(j);
-      return lived > 0.0 ? progress(j) / lived : 1.0;
+      return lived > 0.0 ? progress(j) / lived : 0.0;
     }
     case Order::serial:
       return static_cast<double>(j);
-    case Order::shortest_io:
-      return at(jobs_, j).phase_io;
-    case Order::longest_io:
-      return -at(jobs_, j).phase_io;
-    case Order::least_work_left:
-      return work_left(j);
-    case Order::most_work_left:
-      return -work_left(j);
+    case Order::shortest_io: {
+      const double known = expected(j);
+      return std::isnan(known) ? never : known;
+    }
+    case Order::longest_io: {
+      const double known = expected(j);
+      return std::isnan(known) ? never : -known;
+    }
+    case Order::least_work_left: {
+      const double known = work_left(j);
+      return std::isnan(known) ? never : known;
+    }
+    case Order::most_work_left: {
+      const double known = work_left(j);
+      return std::isnan(known) ? never : -known;
+    }
     case Order::io_ratio: {
       const double lived = age(j);
       return lived > 0.0 ? io_done(j) / lived : 0.0;
@@ -46,29 +63,113 @@ double Engine::turn(std::int32_t j) {
   return turn;
 }
 
-void Engine::request(std::int32_t item) {
-  const Transfer& x = at(transfers_, item);
-  const Job& job = at(jobs_, x.job);
-  if (job.group == own_group) {
-    to_admit_.push_back(item);
-    return;
-  }
-  Group& mates = group(x.resource, job.group);
-  const bool free = mates.waiting.empty() && mates.admitted.value() < 1.0;
-  // A key matters only where there is someone to compare with.
-  const bool alone = free && (!sharing_.preemptive || mates.holders.empty());
-  const double key = alone || sharing_.dynamic ? 0.0 : turn(x.job);
-  mates.waiting.push_back({key, job.arrival, x.job, item});
-  std::push_heap(mates.waiting.begin(), mates.waiting.end(),
-                 [](const Waiting& a, const Waiting& b) { return a.after(b); });
-  if (free || sharing_.preemptive) choose(mates);
+bool Engine::has_room(const Group& group) const {
+  return group.admitted < sharing_.places || group.admitted_share.value() < 1.0;
 }
 
-// Decides only; `act` carries it out once every resource of the event has decided, so that no
-// decision sees another's effects.
+void Engine::touch(std::int32_t r) {
+  if (is_touched_[static_cast<std::size_t>(r)]) return;
+  is_touched_[static_cast<std::size_t>(r)] = true;
+  undecided_events_ = true;
+  touched_.push_back(r);
+}
+
+void Engine::undecided(Group& group, std::int32_t r, std::int32_t g) {
+  if (group.undecided) return;
+  group.undecided = undecided_events_ = true;
+  undecided_.push_back({r, g});
+}
+
+// A phase asks for all its resources.
+void Engine::request(std::int32_t j) {
+  Job& job = at(jobs_, j);
+  if (sharing_.sampled) {
+    const Sample sample = host_->sample(j);
+    job.group = sample.group;
+    job.weight = sample.weight;
+  }
+  for (std::int32_t k = 0; k < job.width; ++k) {
+    const std::int32_t item = job.first + k;
+    Transfer& x = at(transfers_, item);
+    x.weight = job.weight;
+    if (sharing_.reweighs) touch(x.resource);
+    if (job.group == own_group) {
+      to_admit_.push_back(item);
+      continue;
+    }
+    Group& mates = group(x.resource, job.group);
+    const Waiting request{0.0, job.arrival, j, item};
+    if (!sharing_.preemptive && !has_room(mates)) {
+      // All ends of this instant are known: it waits, whoever else comes.
+      wait(mates, request);
+    } else {
+      mates.fresh.push_back(request);
+      undecided(mates, x.resource, job.group);
+    }
+  }
+}
+
+// Decides first and acts then, so that no decision sees another's effects. Those that are held
+// leave before others come: a resource's clock begins again when nobody shares it.
+void Engine::decide() {
+  for (const std::int32_t j : requests_) request(j);
+  requests_.clear();
+  for (const Place place : undecided_) {
+    Group& mates = group(place.resource, place.group);
+    mates.undecided = false;
+    choose(mates);
+  }
+  undecided_.clear();
+  if (sharing_.reweighs) reweigh();
+  if (to_admit_.size() <= 1 && to_hold_.empty() && touched_.empty() && reweighed_.empty()) {
+    // What most decisions come to: at most one transfer begins.
+    for (const std::int32_t item : to_admit_) {
+      const std::int32_t r = at(transfers_, item).resource;
+      at(resources_, r).advance(now_);
+      at(resources_, r).admit(item);
+      settle(r);
+    }
+    to_admit_.clear();
+    undecided_events_ = false;
+    return;
+  }
+  for (const auto* items : {&to_hold_, &to_admit_, &reweighed_}) {
+    for (const std::int32_t item : *items) touch(at(transfers_, item).resource);
+  }
+  for (const std::int32_t r : touched_) at(resources_, r).advance(now_);
+  for (const std::int32_t item : to_hold_) resource_of(item).withdraw(item);
+  for (const std::int32_t item : reweighed_) resource_of(item).withdraw(item);
+  for (const std::int32_t item : to_admit_) resource_of(item).admit(item);
+  for (const std::int32_t item : reweighed_) {
+    at(transfers_, item).weight = at(transfers_, item).next_weight;
+    resource_of(item).admit(item);
+  }
+  for (const std::int32_t r : touched_) {
+    settle(r);
+    is_touched_[static_cast<std::size_t>(r)] = false;
+  }
+  undecided_events_ = false;
+  to_hold_.clear();
+  to_admit_.clear();
+  reweighed_.clear();
+  touched_.clear();
+}
+
+void Engine::wait(Group& group, Waiting request) {
+  if (!sharing_.dynamic) request.turn = turn(request.job);
+  group.waiting.push_back(request);
+  std::push_heap(group.waiting.begin(), group.waiting.end(), later);
+}
+
 void Engine::choose(Group& group) {
-  const auto later = [](const Waiting& a, const Waiting& b) { return a.after(b); };
   auto& waiting = group.waiting;
+  if (group.fresh.size() == 1 && waiting.empty() && group.holders.empty() && has_room(group)) {
+    // Nobody to compare with: its key does not matter.
+    waiting.push_back(group.fresh.front());
+  } else {
+    for (const Waiting& request : group.fresh) wait(group, request);
+  }
+  group.fresh.clear();
   const bool rivals = sharing_.preemptive && group.holders.size() > 1;
   if (waiting.empty() && !rivals) return;
   if (sharing_.preemptive) {
@@ -80,17 +181,19 @@ void Engine::choose(Group& group) {
       std::push_heap(waiting.begin(), waiting.end(), later);
     }
     group.holders.clear();
-    group.admitted.reset();
+    group.admitted_share.reset();
+    group.admitted = 0;
   }
   if (sharing_.dynamic && waiting.size() > 1) {
     for (Waiting& request : waiting) request.turn = turn(request.job);
     std::make_heap(waiting.begin(), waiting.end(), later);
   }
-  while (!waiting.empty() && group.admitted.value() < 1.0) {
+  while (!waiting.empty() && has_room(group)) {
     std::pop_heap(waiting.begin(), waiting.end(), later);
     const Waiting next = waiting.back();
     waiting.pop_back();
-    group.admitted.add(at(transfers_, next.item).max_share);
+    group.admitted_share.add(at(transfers_, next.item).max_share);
+    ++group.admitted;
     if (sharing_.preemptive) {
       at(transfers_, next.item).chosen = true;
       group.holders.push_back(next);
@@ -107,11 +210,28 @@ void Engine::choose(Group& group) {
   }
 }
 
-void Engine::act() {
-  for (const std::int32_t item : to_hold_) resource_of(item).withdraw(item);
-  for (const std::int32_t item : to_admit_) resource_of(item).admit(item);
-  to_hold_.clear();
-  to_admit_.clear();
+// Asks for the weights of those that transfer on the resources of this instant's events. A new
+// weight is as if the transfer had been held and admitted again.
+void Engine::reweigh() {
+  for (const std::int32_t item : to_admit_) {
+    at(transfers_, item).weight = host_->weight(at(transfers_, item).job);
+  }
+  for (const std::int32_t r : touched_) {
+    const std::size_t first = reweighed_.size();
+    at(resources_, r).transferring(reweighed_);
+    std::sort(reweighed_.begin() + static_cast<std::ptrdiff_t>(first), reweighed_.end(),
+              [this](std::int32_t a, std::int32_t b) {
+                return at(transfers_, a).job < at(transfers_, b).job;
+              });
+    is_touched_[static_cast<std::size_t>(r)] = false;
+  }
+  touched_.clear();
+  std::erase_if(reweighed_, [this](std::int32_t item) {
+    Transfer& x = at(transfers_, item);
+    if (std::find(to_hold_.begin(), to_hold_.end(), item) != to_hold_.end()) return true;
+    x.next_weight = host_->weight(x.job);
+    return x.next_weight == x.weight;
+  });
 }
 
 }  // namespace penstock

@@ -126,7 +126,7 @@ nb::dict observe(Node& node) {
   fields["clients"] = seen.clients;
   fields["smallest"] = seen.smallest;
   fields["largest"] = seen.largest;
-  fields["asked"] = seen.asked;
+  fields["asked"] = seen.requested_bytes;
   fields["distance"] = seen.distance;
   fields["forward"] = seen.forward;
   fields["queued"] = seen.queued;

@@ -13,7 +13,7 @@ namespace penstock {
 Mapping map_window(int descriptor, std::uint32_t bytes) {
   if (bytes == 0 || bytes > PENSTOCK_LARGEST || bytes % PENSTOCK_MAILBOX_BYTES != 0) return {};
   const std::size_t whole = bytes + PENSTOCK_MAILBOX_BYTES;
-  // Only memory files have seals, so nothing of somebody else's making is asked any further.
+  // Only memory files have seals, so other kinds of files are rejected here.
   const int seals = ::fcntl(descriptor, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return {};
   struct stat is{};
@@ -29,7 +29,7 @@ bool Connection::send(const penstock_reply& reply, bool by_socket) const {
   }
   auto* mailbox =
       reinterpret_cast<penstock_mailbox*>(window.data() + window.size() - PENSTOCK_MAILBOX_BYTES);
-  // The last reply, maybe another thread's, is complete: its client has asked again.
+  // The last reply, maybe another thread's, is complete: its client has sent the next request.
   [[maybe_unused]] const auto last =
       std::atomic_ref(mailbox->answered).load(std::memory_order_acquire);
   mailbox->reply = reply;

@@ -1,17 +1,17 @@
-// Shares of groups: whose batch is served next, while each group's own scheduler says which. The
-// ready group with the least tag is; what a tag is depends on what is shared.
+// Shares of groups: decides which group is served next; the group's own scheduler decides which of
+// its batches. The ready group with the least tag is next. The tag depends on what is shared.
 //
 // Bytes: start-time fair queueing (Goyal et al. 1997; SFQ(D), Jin et al. 2004). A group's start tag
 // is the virtual time at which it may begin: its finish tag, and at least the virtual time at which
 // it became backlogged. The ready group with the least start tag is served; its finish tag is then
-// start + cost / weight, and the virtual time its start. Backlogged groups are so served in
+// start + cost / weight, and the virtual time its start. Backlogged groups are thus served in
 // proportion to their weights, within one batch each, whatever the batches cost. A group that has
 // requests and is not ready (twins asleep) does not save up: it begins at the virtual time like one
 // that just came.
 //
-// Concurrency (IO-SETS, VII-C1): the tag is batches in service / weight. Of backlogged groups each
-// has calls under way in proportion to its weight, and storage that serves calls alike serves
-// groups so.
+// Concurrency (IO-SETS, VII-C1): the tag is batches in service / weight. Each backlogged group has
+// calls in service in proportion to its weight, and storage that serves all calls equally serves
+// the groups in that proportion.
 
 #pragma once
 
@@ -26,7 +26,7 @@ namespace penstock {
 class FairQueue final : public Scheduler {
  public:
   using Make = std::unique_ptr<Scheduler> (*)(const Settings&);
-  // What a batch costs on top of its bytes: a call is not free, and syncs have none.
+  // The cost of a call, on top of its bytes; syncs have no bytes.
   static constexpr std::uint64_t call_cost = 4096;
 
   FairQueue(Settings settings, Make make) : settings_(std::move(settings)), make_(make) {}
@@ -55,16 +55,15 @@ class FairQueue final : public Scheduler {
     return {};
   }
 
-  // A batch that `take` gave is in service no more.
+  // A batch that `take` returned is no longer in service.
   void served(std::uint64_t id) {
-    const auto found = groups_.find(id);
-    if (found == groups_.end() || found->second.in_service == 0) return;
-    --found->second.in_service;
-    if (concurrency()) reload(found->second);
+    const auto entry = groups_.find(id);
+    if (entry == groups_.end() || entry->second.in_service == 0) return;
+    --entry->second.in_service;
+    if (concurrency()) reload(entry->second);
   }
 
-  // What another queue gave and is still in service counts here: for a switch while requests are in
-  // service.
+  // Count the batches that another queue has in service: for a switch of schedulers.
   void take_over(const FairQueue& before) {
     for (const auto& [id, group] : before.groups_) {
       if (group.in_service > 0) group_of(id).in_service = group.in_service;
@@ -73,8 +72,8 @@ class FairQueue final : public Scheduler {
 
   // Batches in service of a group.
   std::uint32_t in_service(std::uint64_t id) const {
-    const auto found = groups_.find(id);
-    return found == groups_.end() ? 0 : found->second.in_service;
+    const auto entry = groups_.find(id);
+    return entry == groups_.end() ? 0 : entry->second.in_service;
   }
 
   Time ready_at(Time now) const override {
@@ -99,11 +98,11 @@ class FairQueue final : public Scheduler {
               [](const Request* a, const Request* b) { return a->number < b->number; });
     backlogged_.clear();
     size_ = 0;
-    begin_anew();
+    begin_busy_period();
     return all;
   }
 
-  // From the next batch on. A group that nobody weighed has weight 1; giving it forgets the group.
+  // Set a group's weight, from the next batch on. The default, 1, needs no memory.
   void weigh(std::uint64_t group, double weight) {
     if (!(weight > 0) || weight > std::numeric_limits<double>::max()) {
       throw std::invalid_argument("a weight must be a number above zero");
@@ -113,13 +112,13 @@ class FairQueue final : public Scheduler {
     } else {
       weights_[group] = weight;
     }
-    if (const auto found = groups_.find(group); found != groups_.end()) {
-      found->second.weight = weight;
-      if (concurrency()) reload(found->second);
+    if (const auto entry = groups_.find(group); entry != groups_.end()) {
+      entry->second.weight = weight;
+      if (concurrency()) reload(entry->second);
     }
   }
 
-  // Groups that it has in memory: those backlogged or in service, and others for a while.
+  // Groups in memory: those backlogged or in service, and idle ones until the next sweep.
   std::size_t groups() const { return groups_.size(); }
 
  private:
@@ -139,21 +138,21 @@ class FairQueue final : public Scheduler {
 
   Group& group_of(std::uint64_t id) {
     if (last_ != nullptr && last_id_ == id) return *last_;
-    auto found = groups_.find(id);
-    if (found == groups_.end()) {
+    auto entry = groups_.find(id);
+    if (entry == groups_.end()) {
       if (groups_.size() >= sweep_at_) sweep();
       const auto weight = weights_.find(id);
-      found = groups_.emplace(id, Group{}).first;
-      found->second.scheduler = make_(settings_);
-      if (weight != weights_.end()) found->second.weight = weight->second;
+      entry = groups_.emplace(id, Group{}).first;
+      entry->second.scheduler = make_(settings_);
+      if (weight != weights_.end()) entry->second.weight = weight->second;
     }
     last_id_ = id;
-    last_ = &found->second;
+    last_ = &entry->second;
     return *last_;
   }
 
-  // A group with nothing queued whose finish tag has passed is as good as a new one. They are
-  // looked for when groups have doubled, so that coming and going costs nothing.
+  // A group with nothing queued whose finish tag has passed is equal to a new one. Such
+  // groups are erased whenever the number of groups has doubled, at constant amortized cost.
   void sweep() {
     std::erase_if(groups_, [this](const auto& entry) {
       const Group& group = entry.second;
@@ -164,7 +163,7 @@ class FairQueue final : public Scheduler {
     last_ = nullptr;
   }
 
-  // Behind those with the same tag, who have waited for longer.
+  // Insert the group behind those with the same tag, which have waited longer.
   void line_up(Group& group) {
     const auto later =
         std::upper_bound(backlogged_.begin(), backlogged_.end(), group.tag,
@@ -172,7 +171,7 @@ class FairQueue final : public Scheduler {
     backlogged_.insert(later, &group);
   }
 
-  // What it has in service, or its weight, has changed.
+  // Its batches in service, or its weight, have changed.
   void reload(Group& group) {
     group.tag = group.load();
     if (group.waiting == 0 || backlogged_.size() == 1) return;
@@ -197,11 +196,12 @@ class FairQueue final : public Scheduler {
       backlogged_.erase(backlogged_.begin() + static_cast<std::ptrdiff_t>(position));
       if (group.waiting > 0) line_up(group);
     }
-    if (size_ == 0) begin_anew();
+    if (size_ == 0) begin_busy_period();
   }
 
-  // A busy period ends, and nobody owes anybody anything. Tags are small again, and so exact.
-  void begin_anew() {
+  // The queue is empty: finish tags of the last busy period no longer count, and virtual time
+  // starts at zero again, where doubles are exact.
+  void begin_busy_period() {
     ++busy_period_;
     virtual_time_ = 0.0;
   }

@@ -167,15 +167,16 @@ class Rehearsal {
     if (end.connection == nullptr) return;
     struct {
       penstock_request request;
-      penstock_introduction said;
+      penstock_introduction introduction;
     } frame{};
     const std::uint8_t odd = bytes.byte();
     const bool local = end.connection->transport == Transport::local;
-    frame.request = {PENSTOCK_WIRE_MAGIC, PENSTOCK_HELLO, 1, 0, 0, sizeof frame.said, 0};
-    frame.said.session[0] = odd & 3;
-    frame.said.window = local ? window_bytes : 0;
-    std::memset(frame.said.token, odd == 255 ? 'u' : 't', sizeof frame.said.token);
-    std::memset(frame.said.job, 'j', odd == 254 ? sizeof frame.said.job : 1 + (odd & 1));
+    frame.request = {PENSTOCK_WIRE_MAGIC, PENSTOCK_HELLO, 1, 0, 0, sizeof frame.introduction, 0};
+    frame.introduction.session[0] = odd & 3;
+    frame.introduction.window = local ? window_bytes : 0;
+    std::memset(frame.introduction.token, odd == 255 ? 'u' : 't', sizeof frame.introduction.token);
+    std::memset(frame.introduction.job, 'j',
+                odd == 254 ? sizeof frame.introduction.job : 1 + (odd & 1));
     const int passed = local ? passed_[odd >= 250 ? odd % passed_.size() : 0] : -1;
     send(end, std::span(reinterpret_cast<const std::uint8_t*>(&frame), sizeof frame), passed);
   }
@@ -227,7 +228,7 @@ class Rehearsal {
     node_->arrivals_.clear();
     node_->input(connection, events);
     Node::Lock lock(node_->mutex_);
-    node_->summoned_ = true;  // nobody else is to be woken
+    node_->handed_over_ = true;  // no other thread is woken
     for (const auto& arrival : node_->arrivals_) {
       node_->arrive(*arrival.connection, arrival.outcome, now(), now());
     }
@@ -236,7 +237,7 @@ class Rehearsal {
   void serve() {
     {
       Node::Lock lock(node_->mutex_);
-      node_->summoned_ = true;
+      node_->handed_over_ = true;
       bool served = false;
       while (node_->serve_next(lock)) served = true;
       if (!served && node_->stalled_.empty() && node_->resumed_.empty()) return;

@@ -119,23 +119,24 @@ std::uint16_t Node::listen_tcp(const std::string& host, std::uint16_t port,
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
   hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+  addrinfo* addresses = nullptr;
+  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &addresses) != 0) {
     throw std::invalid_argument("'" + host + "' is not a numeric address");
   }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> held(found, &::freeaddrinfo);
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> held(addresses, &::freeaddrinfo);
   for (const std::string& path : roots) {
     const int root = ::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0) fail(path);
     roots_.push_back({path, root});
   }
-  const int listener = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int listener =
+      ::socket(addresses->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener < 0) fail(host);
   const int yes = 1;
   sockaddr_storage bound{};
   socklen_t length = sizeof bound;
   ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (::bind(listener, found->ai_addr, found->ai_addrlen) != 0 ||
+  if (::bind(listener, addresses->ai_addr, addresses->ai_addrlen) != 0 ||
       ::listen(listener, backlog) != 0 ||
       ::getsockname(listener, reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
     const int error = errno;
@@ -182,7 +183,7 @@ void Node::work() {
   const bool safe = !options_.all_users || drop_privileges();
   Lock lock(mutex_);
   while (safe && !stopping_) {
-    summoned_ = false;
+    handed_over_ = false;
     const bool overdue = !polling_ && served_since_poll_ >= requests_between_polls;
     if (!overdue && in_service_ < settings_.depth && serve_next(lock)) continue;
     if (!polling_) {
@@ -197,14 +198,14 @@ void Node::work() {
 
 // Waits until there is something to do.
 void Node::follow(Lock& lock) {
-  // The poller may sleep longer than what a scheduler holds back is to wait.
+  // The poller may sleep past the time at which the scheduler releases a batch.
   if (in_service_ < settings_.depth && scheduler_->ready_at(now()) < poll_until_) poke();
   if (!watching_) {
     watch(lock);
     return;
   }
   ++idle_;
-  followers_.wait(lock, [this] { return summoned_ || stopping_; });
+  followers_.wait(lock, [this] { return handed_over_ || stopping_; });
   --idle_;
 }
 
@@ -212,7 +213,7 @@ void Node::follow(Lock& lock) {
 void Node::watch(Lock& lock) {
   watching_ = true;
   std::uint64_t seen = polls_ - 1;
-  while (!summoned_ && !stopping_) {
+  while (!handed_over_ && !stopping_) {
     if (!polling_ && now() - unattended_since_ >= relief_after) break;
     if (polling_ && polls_ == seen) {
       relief_asleep_ = true;
@@ -226,27 +227,27 @@ void Node::watch(Lock& lock) {
   watching_ = false;
 }
 
-// Before a long request: somebody else is to poll, and to serve what else there is.
+// Before a long request: have another thread poll, and serve other requests.
 void Node::hand_over() {
-  if (polling_ || summoned_) return;
+  if (polling_ || handed_over_) return;
   if (idle_ > 0) {
-    summoned_ = true;
+    handed_over_ = true;
     followers_.notify_one();
   } else if (watching_) {
-    summoned_ = true;
+    handed_over_ = true;
     relief_.notify_one();
   } else if (threads_ <= settings_.depth) {
-    summoned_ = true;
+    handed_over_ = true;
     spawn();
   }
 }
 
-// Before a short request: somebody is to look whether it really is.
+// Before a short request: have the relief check that it really is short.
 void Node::expect_relief() {
   if (polling_) return;
   if (relief_asleep_) {
     relief_.notify_one();
-  } else if (!watching_ && !summoned_) {
+  } else if (!watching_ && !handed_over_) {
     hand_over();
   }
 }
@@ -300,8 +301,8 @@ std::string Node::public_name(const Group& group) const {
 }
 
 void Node::weigh_group(const Group& group) {
-  const auto found = weights_.find(public_name(group));
-  const double weight = found == weights_.end() ? 1.0 : found->second;
+  const auto entry = weights_.find(public_name(group));
+  const double weight = entry == weights_.end() ? 1.0 : entry->second;
   scheduler_->weigh(group.id, weight);
 }
 

@@ -1,9 +1,10 @@
-// An I/O node: threads that take turns at one epoll, read requests, and serve what the scheduler
-// gives them.
+// An I/O node: threads take turns at one epoll, read requests, and serve the batches that the
+// scheduler returns.
 //
-// One thread polls. It serves short requests itself, without waking anybody, and hands polling over
-// before a long one. One of the idle threads, the relief, looks after two milliseconds whether a
-// request that should have been short keeps the poller away. An idle node wakes up for nothing.
+// One thread polls. It serves short requests itself, without waking another thread, and hands
+// polling over before a long one. One of the idle threads, the relief, looks after two milliseconds
+// whether a request that should have been short keeps the poller away. An idle node has no periodic
+// wakeups.
 
 #pragma once
 
@@ -59,7 +60,7 @@ struct NodeOptions {
   Limits limits;
   Settings settings;
   std::uint64_t stripe_size = 1 << 20;
-  Time patience = 30'000'000'000;  // with a peer that does not read what it asked for
+  Time patience = 30'000'000'000;  // with a client that does not read its reply
 };
 
 class Node : public std::enable_shared_from_this<Node> {
@@ -75,12 +76,12 @@ class Node : public std::enable_shared_from_this<Node> {
   void configure(const Settings& settings, std::uint64_t stripe_size);
   void weigh(const std::map<std::string, double>& weights);
   Measurement measure();
-  // What was seen since the last call.
+  // The metrics since the last call.
   Observation observe();
 
-  // Accepts nobody, lets go of clients as they fall idle; whether all are gone in time.
+  // Accept no new clients, and disconnect each client once it is idle. True if all left in time.
   bool drain(double seconds);
-  // Whether all threads ended in time; calls that never return keep theirs.
+  // True if all threads ended in time; a call that never returns keeps its thread.
   bool stop(double seconds);
 
   Settings settings();
@@ -170,7 +171,7 @@ class Node : public std::enable_shared_from_this<Node> {
   std::condition_variable changed_;  // connections or threads went
   Settings settings_;
   std::uint64_t stripe_size_;
-  StripeMap stripes_;  // of files whose layout nobody tells
+  StripeMap stripes_;  // of files whose layout the file system does not report
   std::map<std::string, double> weights_;
   std::unique_ptr<FairQueue> scheduler_;
   std::deque<Exchange*> chores_;  // opens, closes, and what is answered without a call
@@ -183,21 +184,21 @@ class Node : public std::enable_shared_from_this<Node> {
   std::list<Connection*> unidentified_;  // in order of arrival
   std::list<Connection*> stalled_;
   std::vector<Connection*> doomed_;
-  std::vector<Connection*> resumed_;  // to be read from although epoll says nothing
+  std::vector<Connection*> resumed_;  // to be read from although epoll reports no event
   std::list<Connection*> parked_;
 
   bool started_ = false;
   bool draining_ = false;
   bool stopping_ = false;
-  std::atomic<std::uint64_t> dirty_window_;  // of the settings, for who serves without the lock
+  std::atomic<std::uint64_t> dirty_window_;  // a copy of the settings', read without the lock
   std::uint32_t threads_ = 0;
   std::uint32_t in_service_ = 0;
   Time held_until_ = 0;          // nothing is taken from the scheduler before
   std::uint32_t returning_ = 0;  // clients that are waited for
   std::uint32_t idle_ = 0;
   bool polling_ = false;
-  bool summoned_ = false;  // a follower is on its way
-  bool watching_ = false;  // there is a relief
+  bool handed_over_ = false;  // a thread was woken, or started, to take over polling
+  bool watching_ = false;     // there is a relief
   bool relief_asleep_ = false;
   Time unattended_since_ = 0;
   Time poll_until_ = 0;

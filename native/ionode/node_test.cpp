@@ -153,7 +153,7 @@ void a_batch_is_divided_in_order() {
   CHECK(data[1][39] == std::byte{2} && data[2][19] == std::byte{3});
 }
 
-// Files of a session: handles are used again, and belong to nobody else.
+// Files of a session: handles are reused, and belong to that session alone.
 void handles_of_a_session() {
   Session session({1, 2, 3, 4});
   int descriptor = -1;
@@ -213,9 +213,9 @@ struct Running {
   int file = ::memfd_create("file", MFD_CLOEXEC);
 };
 
-// Calls that hang keep their own clients waiting, and nobody else as long as there is depth; an end
+// Calls that hang keep their own clients waiting, and no others as long as there is depth; an end
 // comes only after them.
-void calls_that_hang_hold_nobody_up() {
+void calls_that_hang_delay_no_other_client() {
   gate.set(false);
   Running running(3);
   Client first(running.path, 1, running.file);
@@ -233,7 +233,7 @@ void calls_that_hang_hold_nobody_up() {
 }
 
 // With one call at a time, what waits behind one that hangs is dropped if its client goes.
-void what_nobody_waits_for_is_not_begun() {
+void requests_of_gone_clients_are_not_begun() {
   gate.set(false);
   Running running(1);
   Client first(running.path, 1, running.file);
@@ -316,7 +316,7 @@ int main() {
   handles_of_a_session();
   file_numbers();
   many_clients_and_changing_schedulers();
-  calls_that_hang_hold_nobody_up();
-  what_nobody_waits_for_is_not_begun();
+  calls_that_hang_delay_no_other_client();
+  requests_of_gone_clients_are_not_begun();
   std::puts("node: all hold");
 }

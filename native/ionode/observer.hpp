@@ -1,5 +1,5 @@
-// What an I/O node sees of its clients' requests: the metrics from which access patterns are
-// recognised (thesis forwarding, 3.2). Pure: the caller passes the time and holds the lock.
+// Metrics of the requests at an I/O node, from which access patterns are recognised (thesis
+// forwarding, 3.2). Pure: the caller passes the time and holds the lock.
 
 #pragma once
 
@@ -24,7 +24,7 @@ struct Observation {
   std::uint64_t clients = 0;
   std::uint64_t smallest = 0;
   std::uint64_t largest = 0;
-  std::uint64_t asked = 0;
+  std::uint64_t requested_bytes = 0;
   double distance = 0;  // mean |offset - offset of the request before to the same file|
   double forward = 0;   // the part that began where the one before ended
   double queued = 0;    // requests in the node, on the mean
@@ -40,17 +40,17 @@ class Observer {
     ++inside_;
     ++(request.kind == Kind::read ? seen_.reads : seen_.writes);
     const std::uint64_t bytes = request.bytes;
-    seen_.smallest = seen_.asked == 0 ? bytes : std::min(seen_.smallest, bytes);
+    seen_.smallest = seen_.requested_bytes == 0 ? bytes : std::min(seen_.smallest, bytes);
     seen_.largest = std::max(seen_.largest, bytes);
-    seen_.asked += bytes;
+    seen_.requested_bytes += bytes;
     if (client != interval_) {
       client = interval_;
       ++seen_.clients;
     }
-    // Files are not told when they are closed: those of long ago go, and so do all of too many.
+    // The observer does not see closes: old files are forgotten, and all files beyond a limit.
     if (handles_.size() >= most_handles) handles_.clear();
-    const auto [found, is_new] = handles_.try_emplace(file);
-    Handle& handle = found->second;
+    const auto [entry, is_new] = handles_.try_emplace(file);
+    Handle& handle = entry->second;
     if (!is_new) {
       ++followed_;
       distances_ += static_cast<double>(std::max(request.offset, handle.offset) -
@@ -68,7 +68,7 @@ class Observer {
     (kind == Kind::read ? seen_.read_bytes : seen_.write_bytes) += moved;
   }
 
-  // What was seen since the last time; begins the next interval.
+  // Return the metrics since the last call, and begin the next interval.
   Observation take(Time now) {
     pass(now);
     seen_.length = until_ - began_;

@@ -52,8 +52,8 @@ class FileNumbers {
 
   void release(const Key& key) {
     const std::lock_guard lock(mutex_);
-    const auto found = known_.find(key);
-    if (--found->second.second == 0) known_.erase(found);
+    const auto entry = known_.find(key);
+    if (--entry->second.second == 0) known_.erase(entry);
   }
 
  private:
@@ -101,10 +101,10 @@ class OpenFile {
     if (!penstock_is_small(&dirty_)) penstock_drain(&dirty_, descriptor_);
   }
 
-  // A storage error found outside of an fsync, to be reported by the next one; 0 if none.
+  // A storage error that occurred outside of an fsync, to be reported by the next one; 0 if none.
   int late_error() {
     const std::lock_guard lock(dirtying_);
-    return penstock_told_error(&dirty_);
+    return penstock_take_error(&dirty_);
   }
 
   int descriptor() const { return descriptor_; }

@@ -128,8 +128,8 @@ void Node::accept_clients(int listener) {
 
 void Node::welcome(int listener, int descriptor) {
   Lock lock(mutex_);
-  const auto found = listeners_.find(listener);
-  const Transport transport = found == listeners_.end() ? Transport::local : found->second;
+  const auto entry = listeners_.find(listener);
+  const Transport transport = entry == listeners_.end() ? Transport::local : entry->second;
   std::shared_ptr<const Identity> identity = own_identity_;
   if (transport == Transport::tcp) {
     const int yes = 1;
@@ -160,7 +160,7 @@ void Node::input(Connection& connection, std::uint32_t events) {
   const Phase phase = connection.phase.load(std::memory_order_acquire);
   if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) {
     connection.hung_up = true;
-    // What it asked for last is not begun, but counted.
+    // Its last request is not begun, but counted.
     if (phase == Phase::idle) read(connection);
     arrivals_.push_back({&connection, Outcome::gone});
     return;
@@ -283,7 +283,7 @@ void Node::arrive(Connection& connection, Outcome outcome, Time before, Time now
       doom(connection);
       break;
     case Outcome::gone:
-      // Nobody is left to send the rest to.
+      // The client has gone: the rest is not sent.
       if (connection.stalled) end_stall(connection);
       doom(connection);
       break;
@@ -339,9 +339,9 @@ void Node::close_doomed(Lock& lock) {
     }
     parked_.remove(connection);
     std::erase(resumed_, connection);
-    const auto found = connections_.find(connection);
-    closed.push_back(std::move(found->second));
-    connections_.erase(found);
+    const auto entry = connections_.find(connection);
+    closed.push_back(std::move(entry->second));
+    connections_.erase(entry);
   }
   std::erase(left_files_, nullptr);
   lock.unlock();

@@ -1,4 +1,4 @@
-// What every request scheduler is: requests in, contiguous batches of them out.
+// The interface of request schedulers: requests in, contiguous batches of them out.
 //
 // Pure: no clock, no thread, no file. The caller passes the time, holds the lock, and owns the
 // requests, which are linked into the scheduler from `add` until `take` or `drain` gives them back.
@@ -85,9 +85,9 @@ enum class Shares : std::uint8_t { bytes, concurrency };
 struct Settings {
   std::string scheduler = "fifo";
   Shares shares = Shares::bytes;
-  std::uint64_t window = 1'000'000;     // twins: nanoseconds for one server
-  double window_seconds = 1e-3;         // seconds, as given: equal to what a tuner asked for
-  std::uint64_t quantum = 64 << 10;     // hbrr, aioli, mlf: bytes of one file in a row
+  std::uint64_t window = 1'000'000;  // twins: nanoseconds for one server
+  double window_seconds = 1e-3;      // seconds, as configured, for comparison with a tuner's choice
+  std::uint64_t quantum = 64 << 10;  // hbrr, aioli, mlf: bytes of one file in a row
   std::uint64_t aggregation = 4 << 20;  // bytes that one batch holds at most
   std::uint32_t servers = 1;            // storage targets
   std::uint32_t io_node = 0;            // this I/O node's number, for twins' translation

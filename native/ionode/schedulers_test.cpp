@@ -309,7 +309,7 @@ void batches_fit_into_a_call() {
   }
 }
 
-// What was moved from is empty, so that nobody serves a batch twice.
+// A batch that was moved from is empty, so that it is not served twice.
 void a_moved_batch_is_empty() {
   Request one;
   Request two;

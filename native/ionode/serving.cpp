@@ -202,8 +202,9 @@ bool Node::client_gone(const Exchange& exchange, Time now) const {
   const Connection& connection = *exchange.connection;
   if (connection.hung_up.load(std::memory_order_relaxed)) return true;
   if (now - exchange.doubtful_since < doubtful_after) return false;
-  pollfd asked{connection.descriptor, POLLRDHUP, 0};
-  return ::poll(&asked, 1, 0) > 0 && (asked.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+  pollfd poll_socket{connection.descriptor, POLLRDHUP, 0};
+  return ::poll(&poll_socket, 1, 0) > 0 &&
+         (poll_socket.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
 }
 
 void Node::account(const Exchange& exchange) {

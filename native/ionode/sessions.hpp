@@ -1,4 +1,4 @@
-// Who the clients are: sessions (the connections of one process, which share its open files) and
+// The clients: sessions (the connections of one process, which share its open files) and
 // groups (the jobs, whose shares requests count against). No call, no socket, no lock of its own.
 
 #pragma once
@@ -22,7 +22,7 @@ struct Limits {
   std::uint32_t connections = 4096;     // of one job
   std::uint32_t handles = 4096;         // of one session
   std::uint64_t payload = 64ull << 20;  // bytes in memory for one job's requests over TCP
-  std::uint32_t unidentified = 256;     // connections that have not said HELLO
+  std::uint32_t unidentified = 256;     // connections that have not sent HELLO
 };
 
 struct Group {

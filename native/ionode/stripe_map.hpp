@@ -1,7 +1,7 @@
 // Which storage target holds a byte of a file; src/penstock/live/storage/stripe_layout.py knows
 // more formats.
 //
-// Lustre's layouts are read from the extended attribute that its client shows to everybody. What is
+// Lustre's layouts are read from the extended attribute that its client shows to all users. What is
 // in it is checked, and what is not understood is no layout: the fixed one is then used.
 
 #pragma once
@@ -118,7 +118,7 @@ class StripeMap {
     if ((magic != plain_magic && magic != pool_magic) || stripe_size == 0) return std::nullopt;
     const std::size_t head = magic == plain_magic ? plain_head_bytes : pool_head_bytes;
     Component part{start, end, stripe_size, {}};
-    if (layout.size() > head) {  // a component that nobody wrote to yet has no objects
+    if (layout.size() > head) {  // a component without data has no objects
       if (layout.size() < head + count * object_bytes) return std::nullopt;
       for (std::size_t k = 0; k < count; ++k) {
         part.targets.push_back(number<std::uint32_t>(layout, head + k * object_bytes + 20));

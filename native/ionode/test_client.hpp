@@ -1,4 +1,4 @@
-// What native tests and the fuzzer say to an I/O node.
+// A client of an I/O node, for native tests and the fuzzer.
 
 #pragma once
 
@@ -62,18 +62,18 @@ class Client {
                                                 PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0));
     struct {
       penstock_request head = request(PENSTOCK_HELLO, sizeof(penstock_introduction));
-      penstock_introduction said{};
+      penstock_introduction introduction{};
     } hello;
-    hello.said.session[0] = session;
-    hello.said.window = bytes;
-    hello.said.job[0] = static_cast<char>('a' + session % 2);
+    hello.introduction.session[0] = session;
+    hello.introduction.window = bytes;
+    hello.introduction.job[0] = static_cast<char>('a' + session % 2);
     send(&hello, sizeof hello, memory);
     ::close(memory);
     penstock_reply reply{};
     CHECK(::recv(socket_, &reply, sizeof reply, MSG_WAITALL) == sizeof reply && reply.result == 0);
     penstock_request open = request(PENSTOCK_OPEN);
     open.flags = O_RDWR;
-    open.number = ++asked_;
+    open.number = ++requests_;
     send(&open, sizeof open, file);
     const std::int64_t handle = answer();
     CHECK(handle >= 0);
@@ -92,18 +92,18 @@ class Client {
   }
 
   void ask(std::uint32_t operation, std::uint64_t offset, std::uint32_t length) {
-    penstock_request asked = request(operation, length);
-    asked.file = handle_;
-    asked.offset = offset;
-    asked.number = ++asked_;
-    send(&asked, sizeof asked, -1);
+    penstock_request message = request(operation, length);
+    message.file = handle_;
+    message.offset = offset;
+    message.number = ++requests_;
+    send(&message, sizeof message, -1);
   }
 
   std::int64_t answer() const {
     auto* mailbox =
         reinterpret_cast<penstock_mailbox*>(reinterpret_cast<std::byte*>(window) + bytes);
     const Time end = now() + 20'000'000'000;
-    while (std::atomic_ref(mailbox->answered).load(std::memory_order_acquire) != asked_) {
+    while (std::atomic_ref(mailbox->answered).load(std::memory_order_acquire) != requests_) {
       CHECK(now() < end);
       std::this_thread::yield();
     }
@@ -120,7 +120,7 @@ class Client {
 
   int socket_ = -1;
   std::uint32_t handle_ = 0;
-  std::uint32_t asked_ = 1;  // HELLO's
+  std::uint32_t requests_ = 1;  // HELLO's
 };
 
 }  // namespace penstock

@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import traceback
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
@@ -21,7 +22,8 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InputError, unknown
-from penstock.policies.base import Allocator, Packer, Placer, Sharing, Tuner
+from penstock.policies._support.problems import problems
+from penstock.policies.base import Sharing
 
 POLICIES: Mapping[str, Mapping[str, str]] = {
     "sharing": {
@@ -31,15 +33,20 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
         "fair-share": "penstock.policies.sharing.fair_share:FairShare",
         "greedy-com": "penstock.policies.sharing.greedy_com:GreedyCom",
         "greedy-yield": "penstock.policies.sharing.greedy_yield:GreedyYield",
+        "hedged-finish": "penstock.policies.sharing.hedged_finish:HedgedFinish",
         "longest-io": "penstock.policies.sharing.longest_io:LongestIo",
         "longest-remaining": "penstock.policies.sharing.longest_remaining:LongestRemaining",
         "lowest-id": "penstock.policies.sharing.lowest_id:LowestId",
         "lowest-io-ratio": "penstock.policies.sharing.lowest_io_ratio:LowestIoRatio",
+        "periodic-greedy-yield": (
+            "penstock.policies.sharing.periodic_greedy_yield:PeriodicGreedyYield"
+        ),
         "set-10": "penstock.policies.sharing.set_10:Set10",
         "set-fair-share": "penstock.policies.sharing.set_fair_share:SetFairShare",
         "share-priority": "penstock.policies.sharing.share_priority:SharePriority",
         "shortest-io": "penstock.policies.sharing.shortest_io:ShortestIo",
         "shortest-remaining": "penstock.policies.sharing.shortest_remaining:ShortestRemaining",
+        "token-bucket": "penstock.policies.sharing.token_bucket:TokenBucket",
         "worst-stretch": "penstock.policies.sharing.worst_stretch:WorstStretch",
     },
     "allocation": {
@@ -83,14 +90,6 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-PROTOCOLS: Mapping[str, type[Any]] = {
-    "allocation": Allocator,
-    "packing": Packer,
-    "placement": Placer,
-    "sharing": Sharing,
-    "tuning": Tuner,
-}
-
 
 def table(kind: str) -> dict[str, str]:
     """Return the policies of a kind, including those of installed packages."""
@@ -107,7 +106,7 @@ def _third_party(kind: str) -> tuple[tuple[str, str], ...]:
 
 def load(kind: str, name: str) -> type[Any]:
     """Return the class of the policy `name`, or of `file.py:Class`."""
-    if ".py:" in name:
+    if ".py:" in name or name.endswith(".py"):
         return _from_file(name)
     policies = table(kind)
     if name not in policies:
@@ -120,12 +119,8 @@ def load(kind: str, name: str) -> type[Any]:
 def policy(kind: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
     """Return a policy of a kind made with `options`, its constructor's keywords."""
     instance = _construct(load(kind, name), name, dict(options or {}))
-    protocol = PROTOCOLS[kind]
-    if not isinstance(instance, protocol):
-        raise InputError(
-            f"policy {name!r} is not a {kind} policy: it lacks a member of {protocol.__name__} in "
-            "penstock.policies.base"
-        )
+    if wrong := problems(kind, instance):
+        raise InputError(f"policy {name!r}: {'; '.join(wrong)}; see penstock.policies.base")
     return instance
 
 
@@ -176,7 +171,7 @@ def _typed(cls: type[Any], name: str, option: str, value: Any) -> Any:
 
 
 def _from_file(name: str) -> type[Any]:
-    file, _, attribute = name.rpartition(":")
+    file, _, attribute = (name, "", "") if name.endswith(".py") else name.rpartition(":")
     path = Path(file)
     if not path.is_file():
         raise InputError(f"policy file {file!r} does not exist")
@@ -189,8 +184,29 @@ def _from_file(name: str) -> type[Any]:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise InputError(f"policy file {file!r} cannot be loaded: {error!r}") from error
-    cls = getattr(module, attribute, None)
-    if not isinstance(cls, type):
-        raise InputError(f"policy file {file!r} has no class {attribute!r}")
-    return cls
+        raise InputError(
+            f"policy file {file!r} cannot be loaded: {_reason(path, error)}"
+        ) from error
+    classes = {
+        each: cls
+        for each, cls in vars(module).items()
+        if isinstance(cls, type) and cls.__module__ == spec.name and not each.startswith("_")
+    }
+    if not attribute:
+        raise InputError(
+            f"which class? {file} has {', '.join(classes)}; give {file}:{next(iter(classes))}"
+            if classes
+            else f"policy file {file!r} defines no class"
+        )
+    if attribute not in classes:
+        raise unknown(f"class of {file}", attribute, classes)
+    return classes[attribute]
+
+
+def _reason(path: Path, error: Exception) -> str:
+    """Return an error with the line of the file that it comes from."""
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}, {type(error).__name__}: {error.msg}"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
+    return (f"line {lines[-1]}, " if lines else "") + f"{type(error).__name__}: {error}"

@@ -71,6 +71,11 @@ def show_bandwidth(value: float) -> str:
     return f"{number:,.4g} MiB/s" if not 1e4 <= number < _COUNTED else f"{number:,.0f} MiB/s"
 
 
+def show_count(count: int, noun: str) -> str:
+    """Return a number with its noun: "1 job", "2,000 jobs"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def show_seconds(value: float) -> str:
     """Return a duration as text: "12.5 min"."""
     if value == 0:

@@ -70,6 +70,14 @@ class DaskCluster:
         self.workers.append(started)
         return started
 
+    def restart_scheduler(self) -> None:
+        """Kill the scheduler and start another at its address; workers end with the first."""
+        assert self.scheduler is not None
+        port = self.address.rpartition(":")[2]
+        self.scheduler.kill()
+        self.scheduler.wait()
+        self.scheduler = self._start("scheduler", *LOOPBACK, "--port", port)
+
     def logs(self) -> str:
         """Return the ends of all logs."""
         lines = []

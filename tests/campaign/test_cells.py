@@ -138,7 +138,10 @@ class Inline(Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except InputError as error:
+            future.set_exception(error)
         return future
 
 
@@ -214,6 +217,21 @@ def test_a_failing_cell_is_named_and_the_others_are_kept(tmp_path: Path) -> None
     ):
         run(campaign, tmp_path, executor=executor)
     assert finished(tmp_path) == 3
+
+
+def test_results_that_came_with_a_failure_are_kept(tmp_path: Path) -> None:
+    """All cells are done before the first look: whatever the order, the results are kept."""
+    campaign = Campaign(
+        study="test",
+        version=1,
+        size="fast",
+        seed=0,
+        cells=list(every("one", (0.5,), 40)),
+        work=partial(fails, at=3),
+    )
+    with pytest.raises(InputError, match="no such luck"):
+        run(campaign, tmp_path, executor=Inline())
+    assert finished(tmp_path) == 39
 
 
 def deadly(work: Callable[..., Any]) -> Campaign:

@@ -47,7 +47,7 @@ def test_a_half_written_line_is_cut_off(file: Path, cut: int) -> None:
     assert file.read_bytes() == whole
 
 
-def test_half_a_header_is_begun_anew(tmp_path: Path) -> None:
+def test_half_a_header_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "cells.jsonl"
     path.write_bytes(b'{"study":"te')
     with Journal(path, HEADER) as journal:

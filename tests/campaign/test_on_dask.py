@@ -152,7 +152,6 @@ def test_compare_gives_the_same_with_a_policy_of_ones_own(
     (tmp_path / "mine.py").write_text(
         "from penstock.policies.base import ByArrival\n"
         "class Mine(ByArrival):\n"
-        "    order = None\n"
         "    def group(self, job):\n"
         "        return 'all'\n"
     )
@@ -252,6 +251,25 @@ def test_a_scheduler_that_goes_away_ends_the_run_and_not_what_is_kept(
         run(campaign(work), out, executor=workers.executor(), advance=harm)
     assert len(kept(out)) == 1
     assert len(run_on("local", campaign(partial(failing_cells.fails, at=-1)), out).rows) == 6
+
+
+def test_a_scheduler_that_is_started_again_gets_the_work_again(
+    lonely: DaskCluster, tmp_path: Path
+) -> None:
+    """It has forgotten all pieces; those that were submitted are submitted once more."""
+    lonely.worker()
+
+    def harm(steps: int) -> None:
+        if steps and not (tmp_path / "go").exists():
+            lonely.restart_scheduler()
+            (tmp_path / "go").touch()
+            lonely.worker()
+
+    work = partial(failing_cells.waits, directory=tmp_path, free=1)
+    section = CampaignSection(on=lonely.address, wait="60 s")
+    with executors.open_pool(section, limits=Limits(connect=PATIENCE)) as workers:
+        results = run(campaign(work), tmp_path, executor=workers.executor(), advance=harm)
+    assert len(results.rows) == 6
 
 
 def test_a_scheduler_that_hangs_is_not_waited_for(lonely: DaskCluster, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def compare(folder: Path) -> tuple[int, int]:
         if begun == acknowledged:
             assert seen == contents(block, acknowledged), f"block {block}: {acknowledged} is lost"
         else:
-            # Its writer was killed amid this write: any part of it may have happened.
+            # Its writer was killed during this write: any part of it may have happened.
             old, new = contents(block, acknowledged), contents(block, begun)
             assert all(s in (o, n) for s, o, n in zip(seen, old, new, strict=True)), block
             doubtful += 1
@@ -159,7 +159,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_old_comes_back(
             print(
                 f"\nchaos, seed {seed}, {SECONDS:g} s: {acknowledged} writes acknowledged, "
                 f"{100 * forwarded:.0f}% of bytes forwarded, {pages.total('failed_open')} calls "
-                f"failed open, {doubtful} blocks amid a killed write; "
+                f"failed open, {doubtful} blocks in a killed write; "
                 + ", ".join(f"{count} {what}" for what, count in sorted(stack.injected.items()))
             )
         assert acknowledged > 1000

@@ -233,7 +233,7 @@ def test_nothing_is_lost_and_nobody_hangs_whatever_dies(
     with capsys.disabled():
         print(
             f"\nchaos of everything, seed {seed}, {SECONDS:g} s: {acknowledged} writes"
-            f" acknowledged, {doubtful} blocks amid a killed write; "
+            f" acknowledged, {doubtful} blocks in a killed write; "
             + ", ".join(f"{count} {what}" for what, count in sorted(site.injected.items()))
             + f"; longest call while nothing was stopped {longest:.1f} s (allowed {ALLOWED:g});"
             f" {status['fail_open_total']} fail-opens in all, those of jobs still listed {causes}"

@@ -15,7 +15,6 @@ from penstock.sim.evaluate import policy_runs
 MINE = """
 from penstock.policies.base import ByArrival
 class Mine(ByArrival):
-    order = None
     def group(self, job):
         return {group}
 """
@@ -80,7 +79,7 @@ def test_a_comparison_goes_on_from_what_is_kept(penstock: Any, jobs: str, direct
     assert more == penstock(*wanted, "--json").json == penstock(*wanted, *kept, "--jobs", "1").json
     assert json.loads((directory / "kept" / "comparison.json").read_text()) == more
     assert (directory / "kept" / "results.csv").read_text().count("\n") == 1 + 6
-    # What has changed is run anew: the policy's file, then an option of all.
+    # What has changed is run again: the policy's file, then an option of all.
     (directory / "mine.py").write_text(MINE.format(group="job.id"))
     changed = penstock(*wanted, *kept).json
     assert cells(directory / "kept") == 8
@@ -111,7 +110,7 @@ def test_a_policy_that_imports_files_of_ones_own_is_not_kept(
     (directory / "mine.py").write_text(f"import numpy, json\n{how}\n{MINE.format(group='1')}")
     wanted = ("compare", jobs, "--policies", "./mine.py:Mine")
     try:
-        assert penstock(*wanted).status == 0, "a comparison that is not kept starts anew each time"
+        assert penstock(*wanted).status == 0, "without --out no old figures are shown"
         for words in (("--out", "kept"), ("--on", "tcp://127.0.0.1:1")):
             result = penstock(*wanted, *words)
             assert result.status == 2
@@ -127,7 +126,8 @@ import multiprocessing, os
 from pathlib import Path
 from penstock.policies.base import ByArrival
 class Mine(ByArrival):
-    order = None
+    def turn(self, request, view):
+        return 0.0
     def group(self, job):
         mark = Path(__file__).with_name("mark")
         if not mark.exists() and multiprocessing.parent_process() is not None:
@@ -156,7 +156,7 @@ def test_what_a_dead_process_of_this_machine_was_at_is_simulated_again(
     assert policies["./mine.py:Mine"] == policies["exclusive-fcfs"]
 
 
-def test_figures_that_are_none_are_kept_as_such(penstock: Any, directory: Path) -> None:
+def test_a_figure_without_a_value_is_kept_as_such(penstock: Any, directory: Path) -> None:
     """A job without I/O in the window has no slowdown."""
     job = {"id": "a", "phases": [[6, 5]], "hints": {"profile": 11}}
     (directory / "one.json").write_text(json.dumps({"jobs": [job]}))

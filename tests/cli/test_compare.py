@@ -72,7 +72,6 @@ def test_options_count_for_the_policy_they_belong_to(
     (directory / "mine.py").write_text(
         "from penstock.policies.base import ByArrival\n"
         "class Mine(ByArrival):\n"
-        "    order = None\n"
         "    def __init__(self, *, sign: float = 1.0):\n"
         "        self.sign = sign\n"
         "    def group(self, job):\n"
@@ -96,7 +95,6 @@ def test_processes_give_what_threads_give(
     (directory / "mine.py").write_text(
         "from penstock.policies.base import ByArrival\n"
         "class Mine(ByArrival):\n"
-        "    order = None\n"
         "    def group(self, job):\n"
         "        return 'all'\n"
     )

@@ -43,6 +43,7 @@ def test_a_policy_file_that_is_not_there(penstock: Any, tmp_path: Path, root: st
     assert (result.status, "none.py" in result.err) == (2, True)
 
 
+@pytest.mark.security
 @AS_ROOT
 def test_a_state_directory_that_is_read_only() -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as place:

@@ -8,7 +8,7 @@ from cli.standing_jobs import MIB, job, node, status
 from penstock.errors import InputError
 from penstock.live.controller.explain import FAIL_OPENS, explain
 from penstock.live.protocol import messages
-from penstock.live.protocol.counters import fail_opens
+from penstock.live.protocol.job_record import fail_opens
 
 WAITS: dict[str, Any] = {
     "doing": "waiting",
@@ -55,7 +55,7 @@ def page(matches: messages.Status, name: str = "x.9") -> str:
             ["1e-05. The", "set of jobs with no history"],
         ),
         ({"w_iter": 12.0, "iterations": 1}, ["w_iter is 12 s, learnt from 1 iteration of this"]),
-        ({"w_iter": 12.0}, ["from earlier runs of its application"]),
+        ({"w_iter": 12.0}, ["from what is known of its application"]),
         ({"io_nodes": []}, ["It has no I/O nodes"]),
         ({"phases": 2, "phase_bytes": MIB}, ["It had 2 phases, 1 MiB each"]),
         ({"bandwidth": 3.0 * MIB}, ["3 MiB/s"]),
@@ -71,6 +71,9 @@ def page(matches: messages.Status, name: str = "x.9") -> str:
         ),
         ({"phases": 1, "mode": "advise"}, ["(mode advise); enforced, it would not have waited"]),
         ({"waits": 7, "waited_seconds": 3.0}, ["at the gate 7 times, 3 s"]),
+        ({"waits": 1, "waited_seconds": 3.0}, ["at the gate 1 time, 3 s"]),
+        ({"counters": {"lapses": 1}}, ["Fail-open: 1 phase went on without a turn"]),
+        ({"counters": {"failed_open": 1200}}, ["Fail-open: 1,200 calls went direct"]),
     ],
 )
 def test_every_state_has_its_sentence(record: dict[str, Any], there: list[str]) -> None:
@@ -125,8 +128,8 @@ def test_every_fail_open_is_explained() -> None:
 @pytest.mark.parametrize(
     ("record", "why"),
     [
-        ({"counters": {"left_bytes": MIB, "left_to_kernel": 2}}, "1 MiB in 2 calls that are left"),
-        ({"counters": {"failed_open": 2}}, "what 2 calls did themselves"),
+        ({"counters": {"left_bytes": MIB, "left_to_kernel": 2}}, "1 MiB in 2 calls left to"),
+        ({"counters": {"failed_open": 2}}, "what 2 calls did when"),
         ({}, "1 MiB in files that no I/O node can serve"),
     ],
 )

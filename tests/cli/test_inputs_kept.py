@@ -31,7 +31,7 @@ def test_what_is_read_stays(penstock: Any, directory: Path, command: str) -> Non
 
 
 def test_a_result_may_be_called_like_a_machine(penstock: Any, directory: Path) -> None:
-    """A name that is no file is none that is read."""
+    """What is named is a machine, and no file that is read."""
     (directory / "titan").touch()
     answer = ("samples", "simulate", "titan", "--nodes", "1", "--part", "0.01", "--out", "titan")
     assert penstock(*answer).status == 0

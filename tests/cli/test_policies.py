@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from penstock import registry
 
 
@@ -48,3 +50,50 @@ def test_a_policy_in_a_file(penstock: Any, directory: Path) -> None:
     entry = json.loads(penstock("policies", "./mine.py:Mine", "--json").out)
     assert entry["summary"] == "mine: by user."
     assert entry["options"] == {"must-have": "required", "may-have": 1}
+
+
+def policy_file(directory: Path, body: str) -> str:
+    text = "from penstock.policies.base import ByArrival\n\n\nclass Mine(ByArrival):\n"
+    (directory / "mine.py").write_text(text + body)
+    return "mine.py:Mine"
+
+
+GROUP = "    def group(self, job):\n        return 'all'\n"
+TURN = GROUP + "    def turn(self, request, view):\n"
+
+
+def test_a_policy_that_keeps_the_contract(penstock: Any, directory: Path) -> None:
+    name = policy_file(directory, GROUP)
+    assert "keeps the contract" in penstock("policies", "check", name).out
+    result = penstock("policies", "check", name, "--json").json
+    assert result == {"name": name, "kind": "sharing", "problems": []}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (GROUP + "    def trun(self, request, view):\n        return 1\n", "did you mean 'turn'?"),
+        (GROUP + "    needs = frozenset({'w_iters'})\n", "needs 'w_iters' is unknown"),
+        (GROUP + "    preemptive = 'yes'\n", "preemptive is 'yes'; give True or False"),
+        ("    pass\n", "it has no method group()"),
+        ("    def group(self):\n        return 1\n", "must take (job) or (job, view)"),
+        (TURN + "        return view.progress(request.job)\n", "it reads view.progress"),
+        (TURN + "        return 'first'\n", "turn() returned 'first'; it must be a number"),
+        ("    def group(self, job)\n", "cannot be loaded: line 5, SyntaxError"),
+    ],
+)
+def test_what_is_wrong_with_a_policy_is_said(
+    penstock: Any, directory: Path, body: str, message: str
+) -> None:
+    failed = penstock("policies", "check", policy_file(directory, body))
+    assert failed.status == 2
+    assert message in failed.err
+    assert "Traceback" not in failed.err
+
+
+def test_which_class(penstock: Any, directory: Path) -> None:
+    policy_file(directory, GROUP)
+    failed = penstock("policies", "check", "mine.py")
+    assert failed.status == 2
+    assert "which class? mine.py has Mine; give mine.py:Mine" in failed.err
+    assert "did you mean 'Mine'?" in penstock("policies", "check", "mine.py:mine").err

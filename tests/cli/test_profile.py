@@ -88,7 +88,7 @@ def test_one_bad_log_is_wrong_input(penstock: Any, directory: Path) -> None:
         (("--curves", "mn4"), "no logs; give LOG.darshan"),
         (("nowhere.darshan",), "no such file"),
         (("empty",), "contains no *.darshan"),
-        ((VPIC, "--curves", "nowhere.json"), "cannot be read"),
+        ((VPIC, "--curves", "nowhere.json"), "nowhere.json: no such file"),
         ((VPIC, "--curves", "old.json"), "measure again, or give mn4"),
         ((VPIC, "--workload", "nowhere/jobs.json"), "there is no directory"),
     ],
@@ -123,7 +123,7 @@ def test_what_is_no_file_is_said_once(penstock: Any, directory: Path) -> None:
 
 
 def interrupting(monkeypatch: pytest.MonkeyPatch, after: int) -> list[Path]:
-    """Interrupt the reader after so many logs; return those that it was asked for."""
+    """Interrupt the reader after this number of logs; return the paths given to it."""
     arguments: list[Path] = []
     read = Reader.read
 

@@ -84,10 +84,10 @@ def test_an_interrupt_leaves_a_page_and_the_same_command_ends_it(tmp_path: Path)
         timeout=PATIENCE,
     )
     assert (out / TWO[1] / "cells.jsonl").read_bytes().startswith(cells)
-    assert_says_what_was_found(out, json.loads(ended.stdout))
+    assert_outputs_agree(out, json.loads(ended.stdout))
 
 
-def assert_says_what_was_found(out: Path, answer: dict[str, Any]) -> None:
+def assert_outputs_agree(out: Path, answer: dict[str, Any]) -> None:
     """Page, tables and JSON agree, and each says that this is a look."""
     text = (out / "report.html").read_text(encoding="utf-8")
     page = assert_stands_alone(text)
@@ -187,7 +187,7 @@ def page_of(out: Path) -> str:
 def test_only_takes_in_what_else_is_finished_there(
     three: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """One study anew does not take the others off the page of all."""
+    """To repeat one study does not take the others off the page of all."""
     three.unlink()
     out = tmp_path / "all"
     only = ["reproduce", "all", "--out", str(out), "--only"]
@@ -232,7 +232,7 @@ def test_only_says_what_it_cannot_take_in(
     assert another.read_bytes() == kept
 
 
-def test_a_directory_of_one_study_is_none_for_all_and_the_other_way_round(
+def test_a_directory_of_one_study_is_refused_for_all_and_the_other_way_round(
     three: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     three.unlink()

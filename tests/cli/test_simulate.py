@@ -83,7 +83,7 @@ def test_knowledge_changes_what_set_10_does(penstock: Any) -> None:
     assert noisy == again
 
 
-def test_repeat_times_so_many_engine_runs(
+def test_repeat_times_this_number_of_engine_runs(
     penstock: Any, jobs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
@@ -159,7 +159,6 @@ def test_many_jobs_are_cut_short_for_people_only(penstock: Any) -> None:
     [
         ("def turn(self, request, view): return 1 / 0", "ZeroDivisionError: division by zero"),
         ("def turn(self, request, view): return 'first'", "turn() must return a number"),
-        ("def weight(self, job): return None", "TypeError"),
     ],
 )
 @pytest.mark.parametrize("verb", [("simulate", "--policy"), ("compare", "--policies")])
@@ -169,7 +168,6 @@ def test_what_a_policy_of_ones_own_raises(
     (directory / "mine.py").write_text(
         "from penstock.policies.base import ByArrival\n"
         "class Mine(ByArrival):\n"
-        "    order = None\n"
         "    def group(self, job): return 'all'\n"
         f"    {method}\n"
     )
@@ -180,6 +178,22 @@ def test_what_a_policy_of_ones_own_raises(
     assert (result.status, result.out, result.err.count("\n")) == (2, "", 1)
     assert "policy 'mine.py:Mine' failed" in result.err
     assert message in result.err
+
+
+@pytest.mark.parametrize("weight", ["None", "0", "-1.0", "float('nan')", "'much'"])
+def test_what_a_policy_of_ones_own_answers_is_checked(
+    penstock: Any, directory: Path, jobs: str, weight: str
+) -> None:
+    (directory / "mine.py").write_text(
+        "from penstock.policies.base import ByArrival\n"
+        "class Mine(ByArrival):\n"
+        "    def group(self, job): return 'all'\n"
+        f"    def weight(self, job): return {weight}\n"
+    )
+    for flag in ([], ["--reference"]):
+        result = penstock("simulate", jobs, "--policy", "mine.py:Mine", *flag)
+        assert result.status == 2
+        assert "Mine: weight() of job 'a' is" in result.err
 
 
 def test_outputs_never_replace_the_workload_or_each_other(penstock: Any, jobs: str) -> None:

@@ -30,7 +30,7 @@ def test_rates_are_what_was_moved_between_the_looks() -> None:
 
 
 def test_an_io_node_that_came_back_has_no_rate_yet() -> None:
-    """Its counters began anew: a difference would be of two processes."""
+    """Its counters began at 0 again: a difference would be of two processes."""
     first = status(io_nodes=[node(0, write_bytes=8 * MIB), node(1, read_bytes=MIB)])
     second = status(io_nodes=[node(0, id=7, write_bytes=MIB), node(1, read_bytes=3 * MIB)])
     assert [answer["rate"] for answer in after(first, second)["io_nodes"]] == [None, MIB]

@@ -118,7 +118,7 @@ def test_what_was_cut_is_told(penstock: Any, directory: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"event":"Wo')
     out = penstock("what-if", str(path), "--policies", "fair-share").out
-    assert "note: 1 jobs were still running when the record ended" in out
+    assert "note: 1 job still ran when the record ended" in out
     assert "line 6 breaks off" in out
 
 

@@ -5,6 +5,7 @@ Samples are of the machine's description with a little noise: simulated, and so 
 
 import json
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,9 @@ def test_a_model_can_be_read(penstock: Any, runs: str, technique: str) -> None:
     scales = answer["made"].get("scales", [1, 16])
     assert answer["seen"]["nodes"] == [min(scales), max(scales)]
     out = penstock("write-model", "show", "m.json").out
+    assert re.search(
+        r"cores per node: \d+ to \d+\n.*burst size: [\d.]+ [KMG]iB to [\d.]+ [KMG]iB", out
+    )
     key = "stage" if technique == "extrapolating" else "feature"
     assert all(row[key] in out for row in answer["looks_at"])
     if technique == "lasso":

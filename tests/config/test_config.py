@@ -100,6 +100,36 @@ def test_options_stay_with_their_policy(file: Path) -> None:
     assert load(file, both, environment={}).config.sharing.options == {"unknown": 7}
 
 
+def test_a_table_takes_single_entries(tmp_path: Path) -> None:
+    file = tmp_path / "tables.toml"
+    file.write_text("[live]\nusers = { ada = 'enforce', root = 'enforce' }")
+    environment = {"PENSTOCK_LIVE__USERS__ROOT": "observe", "PENSTOCK_LIVE__USERS__A_B": "advise"}
+    one = [Setting.parse("live.users.ada=off")]
+    loaded = load(file, one, environment=environment)
+    assert loaded.config.live.users == {"ada": "off", "root": "observe", "a_b": "advise"}
+    assert str(loaded.origins["live.users.ada"]) == "command line --set"
+    assert loaded.origin("live.users") == loaded.origins["live.users.ada"]
+    whole = [*one, Setting.parse("live.users={ bob = 'advise' }")]
+    assert load(file, whole, environment=environment).config.live.users == {"bob": "advise"}
+    values = [Setting.parse("tuning.tune=['depth']"), Setting.parse("tuning.values.depth=[2, 4]")]
+    assert load(settings=values, environment={}).config.tuning.values == {"depth": [2, 4]}
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("live.users.root=never", "live.users.root is 'never'; give one of observe, advise"),
+        ("tuning.values.depth=4", "tuning.values.depth is '4'; give a list"),
+        ("tuning.values.deep=[4]", "--set: tuning.values has 'deep'"),
+        ("live.mode.root=observe", "unknown key 'live.mode.root'"),
+        ("live.users.=observe", "unknown key 'live.users.'"),
+    ],
+)
+def test_a_wrong_entry_of_a_table_is_refused(argument: str, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        load(settings=[Setting.parse(argument)], environment={})
+
+
 @pytest.mark.parametrize(
     ("argument", "key", "value"),
     [
@@ -271,6 +301,42 @@ def test_a_file_that_is_not_there(name: str) -> None:
         load(name, environment={})
     with pytest.raises(InputError, match=r"^PENSTOCK_CONFIG: there is no file"):
         load(environment={"PENSTOCK_CONFIG": name})
+
+
+def unreadable(folder: Path) -> Path:
+    """Return a file that no user can read, not even root: reading gives an error."""
+    path = folder / ".config" / "penstock" / "penstock.toml"
+    path.parent.mkdir(parents=True)
+    path.symlink_to("/proc/self/mem")
+    return path
+
+
+def test_a_default_file_that_cannot_be_read_is_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An I/O node that runs as another user, with root's HOME: nobody named the file."""
+    path = unreadable(tmp_path / "home")
+    site = tmp_path / "etc.toml"
+    site.write_text("[site]\nnodes = 7\n")
+    monkeypatch.setattr(loading, "FILES", (*loading.FILES, str(site)))
+    loaded = load(environment={"HOME": str(tmp_path / "home")})
+    assert (loaded.config.site.nodes, loaded.file) == (7, site)
+    line = capsys.readouterr().err
+    assert line.startswith(f"penstock: warning: {path} cannot be read (")
+    assert line.endswith("); it is passed over\n")
+    # As with a directory that may not be searched, the question itself fails.
+    assert load(environment={"HOME": "/x" * 5000}).config.site.nodes == 7
+    assert "penstock.toml cannot be read (file name too long); it is" in capsys.readouterr().err
+
+
+def test_a_named_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    path = str(unreadable(tmp_path))
+    with pytest.raises(InputError, match=r"^--config: .*penstock\.toml cannot be read: "):
+        load(path, environment={})
+    with pytest.raises(InputError, match=r"^PENSTOCK_CONFIG: .*penstock\.toml cannot be read: "):
+        load(environment={"PENSTOCK_CONFIG": path})
+    with pytest.raises(InputError, match=r"^--config: .* cannot be read: file name too long"):
+        load("x" * 5000, environment={})
 
 
 def test_a_window_in_words() -> None:

@@ -3,8 +3,9 @@
 import pytest
 
 from penstock import registry
-from penstock.data import g5k_applications, mn4_patterns
-from penstock.model import Job, Site, Snapshot
+from penstock.data import g5k_applications
+from penstock.model import Site, Snapshot
+from penstock.sim.evaluate.contract import sample_jobs
 
 ALLOCATORS = sorted(registry.table("allocation"))
 PLACERS = sorted(registry.table("placement"))
@@ -13,29 +14,12 @@ FICTITIOUS = {"oracle"}
 """Those that give more than there is."""
 
 
-def snapshot(*, direct: bool = True, resources: int = 24) -> Snapshot:
-    jobs = [
-        Job(
-            id=f"j{serial}",
-            serial=serial,
-            nodes=pattern.nodes,
-            processes=pattern.processes,
-            curve=pattern.curve(),
-            volume=1000.0 * (1 + serial),
-            compute=50.0 * serial,
-            w_iter=60.0,
-        )
-        for serial, pattern in enumerate(mn4_patterns()[::20])
-    ]
-    return Snapshot.of(jobs, Site(resources=resources, nodes=512, direct=direct))
-
-
 @pytest.mark.parametrize(
     ("name", "direct"),
     [(name, direct) for name in ALLOCATORS for direct in (True, False) if direct or name != "zero"],
 )
 def test_every_job_gets_a_count_that_it_can_have(name: str, direct: bool) -> None:
-    view = snapshot(direct=direct)
+    view = sample_jobs(direct=direct)
     counts = registry.policy("allocation", name).allocate(view)
     assert counts.keys() == view.jobs.keys()
     for job, count in counts.items():
@@ -49,7 +33,9 @@ def test_every_job_gets_a_count_that_it_can_have(name: str, direct: bool) -> Non
 
 @pytest.mark.parametrize("name", ALLOCATORS)
 def test_the_same_view_gets_the_same_counts(name: str) -> None:
-    first, second = (registry.policy("allocation", name).allocate(snapshot()) for _ in range(2))
+    first, second = (
+        registry.policy("allocation", name).allocate(sample_jobs(direct=True)) for _ in range(2)
+    )
     assert dict(first) == dict(second)
 
 
@@ -61,7 +47,7 @@ def test_needs_are_things_that_can_be_known(kind: str) -> None:
 
 @pytest.mark.parametrize("name", PLACERS)
 def test_every_job_gets_as_many_distinct_resources_as_counted(name: str) -> None:
-    view = snapshot(direct=False)
+    view = sample_jobs(direct=False)
     counts = registry.policy("allocation", "mckp").allocate(view)
     places = registry.policy("placement", name).place(view, counts)
     assert {job: len(set(resources)) for job, resources in places.items()} == dict(counts)
@@ -70,7 +56,7 @@ def test_every_job_gets_as_many_distinct_resources_as_counted(name: str) -> None
 
 @pytest.mark.parametrize("name", PLACERS)
 def test_a_placer_answers_for_those_who_move_alone(name: str) -> None:
-    view = snapshot(direct=False)
+    view = sample_jobs(direct=False)
     staying = {"j0": (0, 1), "j1": (2,)}
     moving = {"j2": 2, "j3": 1}
     placer = registry.policy("placement", name)
@@ -79,7 +65,7 @@ def test_a_placer_answers_for_those_who_move_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["greedy-clairvoyant", "greedy-non-clairvoyant"])
 def test_greedy_placers_go_where_nobody_stays(name: str) -> None:
-    view = snapshot(direct=False, resources=4)
+    view = sample_jobs(direct=False, resources=4)
     places = registry.policy("placement", name).place(view, {"j2": 2}, {"j8": (0, 3)})
     assert set(places["j2"]) == {1, 2}
 

@@ -8,11 +8,11 @@ import pytest
 
 from penstock import registry
 from penstock.model import Job, Request
-from penstock.policies.base import Sharing
-from penstock.sim.engine import ORDERS
+from penstock.policies.base import NEEDS, Sharing
+from penstock.sim import _engine
+from penstock.sim.engine import order_of
 
 POLICIES = sorted(registry.table("sharing"))
-KNOWABLE = {"w_iter", "remaining", "progress", "profile", "io", "work"}
 JOBS = [
     Job(id=f"j{k}", serial=k, nodes=1 + k, w_iter=w, hints={"profile": w or 1.0})
     for k, w in enumerate([0.02, 1.0, 9.9, 100.0, 31622.0, None])
@@ -29,8 +29,14 @@ class StillView:
     def age(self, job: Job) -> float:
         return 100.0
 
-    def remaining(self, request: Request) -> float:
+    def expected(self, request: Request) -> float | None:
         return 5.0
+
+    def done(self, request: Request) -> float:
+        return 1.0
+
+    def remaining(self, request: Request) -> float:
+        return 4.0
 
     def work_left(self, job: Job) -> float:
         return 50.0
@@ -47,9 +53,8 @@ def name(request: pytest.FixtureRequest) -> str:
 def test_it_follows_the_protocol(name: str) -> None:
     policy = registry.sharing(name)
     assert isinstance(policy, Sharing)
-    assert policy.needs <= KNOWABLE
-    assert policy.order is None or policy.order in ORDERS
-    if policy.order == "arrival":
+    assert policy.needs <= NEEDS.keys()
+    if order_of(policy) is _engine.Order.ARRIVAL:
         assert not policy.dynamic
 
 

@@ -138,7 +138,7 @@ DAMAGE = {
     "without counts": lambda d: d["contexts"][0].pop("count"),
     "with a count less": lambda d: d["contexts"][0]["count"].pop(),
     "with a negative count": lambda d: d["contexts"][0]["count"].__setitem__(0, -1.0),
-    "with a mean that is none": lambda d: d["contexts"][0]["mean"].__setitem__(0, math.nan),
+    "with a mean that is no number": lambda d: d["contexts"][0]["mean"].__setitem__(0, math.nan),
     "with an endless mean": lambda d: d["contexts"][0]["mean"].__setitem__(0, math.inf),
     "with an absurd mean": lambda d: d["contexts"][0]["mean"].__setitem__(0, 1e300),
     "with text for a mean": lambda d: d["contexts"][0]["mean"].__setitem__(0, "much"),

@@ -17,7 +17,9 @@ from penstock.model import (
     PhaseBegan,
     PhaseEnded,
     Request,
+    View,
 )
+from penstock.policies.base import ByArrival, Own, Sharing
 
 
 class Still:
@@ -32,9 +34,11 @@ class Still:
     def age(self, job: Job) -> float:
         return 1.0
 
-    def remaining(self, request: Request) -> float:
-        assert request.io is not None
+    def expected(self, request: Request) -> float | None:
         return request.io
+
+    def done(self, request: Request) -> float:
+        return 0.0
 
 
 def manager(policy: str, *w_iters: float, max_share: float = 1.0) -> Manager:
@@ -135,3 +139,64 @@ def test_a_phase_at_whose_end_the_policy_raises_is_over(monkeypatch: pytest.Monk
     assert not m.in_phase("j0")
     assert admitted(m.handle(begin("j2", 3.0))) == ["j1"]
     assert admitted(m.handle(end("j1", 4.0))) == ["j2"]
+
+
+class Raises(ByArrival):
+    """One job at a time; observe() raises when a test says so."""
+
+    now = False
+
+    def group(self, job: Job) -> str:
+        return "all"
+
+    def observe(self, event: Event, view: View) -> None:
+        if self.now:
+            raise RuntimeError
+
+
+class RaisesOnce(ByArrival):
+    """All jobs share; weight() raises at its third call, between the two resources of a phase."""
+
+    reweighs = True
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def group(self, job: Job) -> Own:
+        return Own.GROUP
+
+    def weight(self, job: Job) -> float:
+        self.calls += 1
+        if self.calls == 3:
+            raise RuntimeError
+        return 1.0
+
+
+def two_jobs(policy: Sharing) -> Manager:
+    view: Any = Still()
+    made = Manager(sharing=policy, view=view)
+    for serial in range(2):
+        made.handle(JobStarted(time=0.0, job=Job(id=f"j{serial}", serial=serial)))
+    return made
+
+
+def test_a_phase_at_which_observe_raised_takes_no_place() -> None:
+    """Its end is not told to the Manager, so that it would hold its place for ever."""
+    policy = Raises()
+    m = two_jobs(policy)
+    policy.now = True
+    with pytest.raises(RuntimeError):
+        m.handle(begin("j0", 1.0))
+    policy.now = False
+    assert not m.in_phase("j0")
+    assert admitted(m.handle(begin("j1", 2.0))) == ["j1"]
+
+
+def test_what_a_decision_left_to_say_of_a_phase_ends_with_it() -> None:
+    """j0 was admitted on its first resource, which nobody was told before it ended."""
+    m = two_jobs(RaisesOnce())
+    with pytest.raises(RuntimeError):
+        m.handle(PhaseBegan(time=1.0, job="j0", resources=(0, 1), io=1.0))
+    for resource in (0, 1):
+        m.hear(PhaseEnded(time=2.0, job="j0", resource=resource, io=1.0))
+    assert admitted(m.handle(begin("j1", 3.0))) == ["j1"]

@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 from dashboard.watched_site import Site, Visits, finished, keep_both, lane
 from playwright.sync_api import Page, Route, expect
 
@@ -48,6 +49,7 @@ def test_predicted_and_observed_phases(site: Site, visit: Visits) -> None:
     expect(page).to_have_url(re.compile("#overview$"))
 
 
+@pytest.mark.security
 def test_a_token_shows_users_and_no_name_becomes_markup(site: Site, visit: Visits) -> None:
     hostile = "<img src=x onerror=window.pwned=1>"
     tokens = site.root.parent / "tokens"
@@ -95,6 +97,7 @@ def expect_signed_out(page: Page) -> None:
     expect(page.get_by_role("button", name="Forget token")).to_be_hidden()
 
 
+@pytest.mark.security
 def test_a_revoked_token_clears_the_page(site: Site, visit: Visits) -> None:
     """The controller refuses one answer to the next; once it accepts again, all is shown again."""
     site.serve()

@@ -1,6 +1,7 @@
 """The tuner's view: the chosen values over time, and what was learned of each."""
 
 import re
+from pathlib import Path
 
 from dashboard.watched_site import Site, Visits, finished, keep_both
 from playwright.sync_api import expect
@@ -35,3 +36,18 @@ def test_chosen_values_and_what_was_learned(site: Site, visit: Visits) -> None:
     expect(page.locator(".area-learned")).to_contain_text("best so far")
     keep_both(page, "tuner")
     finished([run])
+
+
+def test_a_tuner_that_cannot_be_shown_is_named(site: Site, visit: Visits, tmp_path: Path) -> None:
+    file = tmp_path / "other.py"
+    file.write_text(
+        "from penstock.policies.tuning.ucb1 import Ucb1\n\n\n"
+        "class Other(Ucb1):\n"
+        "    def learned(self):\n"
+        "        return {'contexts': 3}\n"
+    )
+    options = ("--scheduler", "twins", "--tune", "window", "--set", f"tuning.policy={file}:Other")
+    site.serve(*options, policy="set-10", emulate="disks")
+    page = visit(site.url, "tuner")
+    text = "What the tuner of window learned cannot be shown; see the controller's log."
+    expect(page.locator(".area-learned")).to_contain_text(text)

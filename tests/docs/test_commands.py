@@ -21,7 +21,7 @@ from penstock.sim.formats.jobs_file import read_jobs
 
 PAGES = pages.written()
 QUICK = next((flag for p in reproduce.params for flag in p.opts if flag == "--quick"), None)
-"""What makes a study small enough to be run here; while there is none, tests/studies alone does."""
+"""What makes a study small enough to be run here; without it, tests/studies alone runs studies."""
 STUDY = re.compile(r"^penstock reproduce (?!--list)(\S+)(?: .*?)?--out (\S+)")
 EVERY_STUDY = "all"
 """All studies in one command: each is run by its own name here, all of them by tests/studies."""

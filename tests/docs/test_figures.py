@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import click
 import pytest
 from docs import pages
-from docs.pages import ROOT
 
 from penstock import studies
 from penstock.cli import penstock
@@ -28,7 +27,6 @@ SIGNED = {"client", "controller", "data"}
 """What follows `penstock` in the texts that hosts sign for each other, which are no commands."""
 _CODE = re.compile(r"```.*?^```", re.S | re.M)
 _INLINE = re.compile(r"`(penstock [^`]+)`")
-_PLACE = re.compile(r"\b((?:tests|benchmarks|examples|deploy|src)/[\w./-]+\.\w+)")
 _STUDY = re.compile(r"penstock reproduce ([a-z][\w-]*)")
 
 
@@ -53,13 +51,6 @@ def test_the_rule_finds_figures() -> None:
         if len(MEASURED.findall(_CODE.sub("", part))) >= FEW
     ]
     assert len(with_figures) > 10
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_files_that_are_named_are_there(page: str) -> None:
-    for place in _PLACE.findall(PAGES[page]):
-        if not re.search(r"/[A-Z]+[./]", place):  # KIND/NAME.py is any
-            assert (ROOT / place).exists(), place
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -16,7 +16,7 @@ from penstock.learn.write_models.model import Model as WriteModel
 from penstock.live.http.metrics import ControllerMetrics
 from penstock.live.protocol import tokens
 from penstock.live.protocol.state_directory import StateDirectory
-from penstock.records.header import Header
+from penstock.records import Header
 from penstock.report import tables
 from penstock.sim.formats import jobs_file, npz_format, table_formats
 from penstock.sim.metrics import Metrics

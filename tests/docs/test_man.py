@@ -10,8 +10,7 @@ from click.testing import CliRunner
 
 from penstock.cli import VERBS
 from penstock.cli.common import manual
-from penstock.cli.common.manual.roff import man_page
-from penstock.cli.verbs.man import man
+from penstock.cli.verbs.man import man, man_page
 
 
 @pytest.fixture(scope="module")

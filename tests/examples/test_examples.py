@@ -108,12 +108,12 @@ def test_from_logs_to_a_choice(tmp_path: Path) -> None:
     assert "sample-badost" in logs
     # Jobs that never met are served alike by all.
     assert len(set(re.findall(r" (0\.\d{4})\*", apart))) == 1
-    assert re.search(r"^choice: greedy-com$", together, re.M)
+    # Most of these jobs have one phase: nothing is learned of them that could be used.
+    assert re.search(r"^choice: fair-share$", together, re.M)
     assert "the choice in 5 of 5 workloads" in together
     compared = json.loads((tmp_path / "out/compared.json").read_text())
-    fair, chosen = (compared["policies"][name] for name in ("fair-share", "greedy-com"))
-    assert chosen["utilization"] > fair["utilization"]
-    assert chosen["max_stretch"] <= fair["max_stretch"]
+    fair = compared["policies"].pop("fair-share")
+    assert all(each["max_stretch"] > fair["max_stretch"] for each in compared["policies"].values())
     assert len(compared["files"]) == 5
 
 

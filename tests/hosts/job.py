@@ -1,6 +1,6 @@
 """A job that writes in phases: python job.py FILE PHASES BLOCKS [hold].
 
-It says when its phases begin and end. With `hold` it says "holds" amid each phase, after two
+It says when its phases begin and end. With `hold` it says "holds" within each phase, after two
 blocks, and waits there for a line.
 """
 

@@ -188,10 +188,10 @@ class Site:
             host.bring_back()
         self.await_nodes("serving", "serving")
 
-    def written(self, made: Job, blocks: int) -> bool:
-        """Say whether a job's file is what it must be, to the byte."""
-        want = b"".join(job.block(str(made.file), k) for k in range(blocks))
-        return made.file.read_bytes() == want
+    def check_file(self, made: Job, blocks: int) -> None:
+        """Compare a job's file with what it must be, to the byte."""
+        expected = b"".join(job.block(str(made.file), k) for k in range(blocks))
+        assert made.file.read_bytes() == expected, made.file
 
 
 @contextmanager

@@ -36,7 +36,8 @@ def site(whole_site: Site) -> Iterator[Site]:
 def test_jobs_of_four_hosts_take_turns_and_lose_no_byte(site: Site) -> None:
     jobs = [site.start(host, str(PHASES), str(BLOCKS)) for host in COMPUTE]
     reports = [job.ended() for job in jobs]
-    assert all(site.written(job, PHASES * BLOCKS) for job in jobs)
+    for job in jobs:
+        site.check_file(job, PHASES * BLOCKS)
     assert [t["forwarded_bytes"] for t in reports] == [PHASES * BLOCKS * BLOCK] * 4
     assert [(t["direct_bytes"], t["fail_opens"]) for t in reports] == [(0, 0)] * 4
     phases = sorted(interval for job in jobs for interval in job.phases())
@@ -78,8 +79,9 @@ def test_a_host_that_is_cut_off_with_the_turn_holds_nobody_up(site: Site) -> Non
     assert report["forwarded_bytes"] + report["direct_bytes"] == 2 * BLOCKS * BLOCK
     assert report["forwarded_bytes"] >= 2 * BLOCK  # before it was cut off, and what waited
     assert report["fail_opens"] * BLOCK >= report["direct_bytes"]
-    assert site.written(holder, 2 * BLOCKS)
-    assert all(site.written(job, BLOCKS) for job in others)
+    site.check_file(holder, 2 * BLOCKS)
+    for job in others:
+        site.check_file(job, BLOCKS)
     entries = [job for job in site.status()["jobs"] if job["id"] == id_before]
     assert [(job["state"], job["status"]) for job in entries] == [("ended", 0)]
 
@@ -101,7 +103,8 @@ def test_an_io_node_that_is_cut_off_is_left_out_until_it_is_back(site: Site) -> 
     assert [(t["forwarded_bytes"], t["direct_bytes"]) for t in reports] == [(BLOCKS * BLOCK, 0)] * 2
     after = site.start("h2", "1", str(BLOCKS))
     after.ended()
-    assert all(site.written(job, BLOCKS) for job in (holder, meanwhile, after))
+    for job in (holder, meanwhile, after):
+        site.check_file(job, BLOCKS)
     assert site.status()["io_nodes"][1]["write_bytes"] > status["io_nodes"][1]["write_bytes"]
 
 
@@ -121,7 +124,7 @@ def test_an_io_node_that_dies_while_it_is_cut_off_is_gone_once_its_host_is_back(
     site.hosts["io1"].bring_back()
     report = holder.ended()
     assert report["forwarded_bytes"] + report["direct_bytes"] == BLOCKS * BLOCK
-    assert site.written(holder, BLOCKS)
+    site.check_file(holder, BLOCKS)
     site.start_node(1)
     assert site.await_nodes("serving", "serving")["io_nodes"][1]["id"] != before
 
@@ -151,11 +154,13 @@ def test_without_the_controllers_host_jobs_go_on_and_come_back_to_it(site: Site)
         holder.until("holds", number)
         holder.go_on()
     holder.ended()
-    assert all(site.written(job, n) for job, n in ((holder, 2 * BLOCKS), (waits, BLOCKS)))
+    for job, n in ((holder, 2 * BLOCKS), (waits, BLOCKS)):
+        site.check_file(job, n)
     last = [job for job in site.status()["jobs"] if job["name"] == "h0"][-1]
     assert (last["id"], last["state"]) == (ids["h0"], "ended")
 
 
+@pytest.mark.security
 def test_who_has_another_key_is_refused_and_logged(site: Site) -> None:
     host, wrong = site.hosts["h3"], site.folder / "wrong"
     assert site.penstock(host, "key", str(wrong)).returncode == 0

@@ -1,4 +1,4 @@
-"""Models of access patterns: what they say, what they refuse to say, and files that are none."""
+"""Models of access patterns: what they say, what they refuse to say, and invalid files."""
 
 import json
 import math

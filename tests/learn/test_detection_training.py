@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix, recall_score
 
 from penstock.errors import InputError
-from penstock.learn.detection import evaluation, features, model, samples, selection, training
+from penstock.learn.detection import evaluation, features, model, samples, training
 from penstock.learn.detection.samples import Sample
 from penstock.learn.detection.training import KINDS, Kind, Trained
 from penstock.model.observation import PATTERNS
@@ -24,14 +24,14 @@ SEVERAL = evaluation.several_clients(UNSEEN)
 @cache
 def trained(kind: Kind) -> Trained:
     first, _ = training.split(KNOWN, seed=7)
-    return training.train(first, kind, selection.select(KNOWN), seed=7, trees=20)
+    return training.train(first, kind, features.select(KNOWN), seed=7, trees=20)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_exported_model_is_the_one_that_was_trained(kind: Kind) -> None:
     """Class by class, on what it has never seen; a tree's shares are smoothed on export."""
     result = trained(kind)
-    reference = result.estimator.predict_proba(selection.table(UNSEEN, result.model.features))
+    reference = result.estimator.predict_proba(features.table(UNSEEN, result.model.features))
     exported = np.array([result.model.shares(one.observation) for one in UNSEEN])
     assert np.allclose(exported.sum(axis=1), 1, atol=1e-4)
     if kind != "tree":
@@ -112,11 +112,11 @@ def test_what_is_unknown_is_no_error_and_no_success() -> None:
 
 
 def test_the_strongest_features_are_chosen_and_none_twice() -> None:
-    chosen = selection.select(KNOWN)
-    strength = {one.feature: one.strength for one in selection.correlations(KNOWN)}
+    chosen = features.select(KNOWN)
+    strength = {one.feature: one.strength for one in features.correlations(KNOWN)}
     assert chosen == sorted(chosen, key=lambda name: -strength[name])
     assert "evenness" not in chosen, "it is the same everywhere"
-    everything = selection.select(KNOWN, among=features.FEATURES, count=99)
+    everything = features.select(KNOWN, among=features.FEATURES, count=99)
     assert not {"size", "smallest", "largest"} & set(everything), "as many of each class have each"
     assert set(chosen) <= set(features.SCALE_FREE)
 
@@ -124,9 +124,9 @@ def test_the_strongest_features_are_chosen_and_none_twice() -> None:
 def test_spearman_is_scipys() -> None:
     from scipy.stats import spearmanr  # noqa: PLC0415
 
-    (correlation,) = [one for one in selection.correlations(KNOWN) if one.feature == "distance"]
+    (correlation,) = [one for one in features.correlations(KNOWN) if one.feature == "distance"]
     distance = [one.observation.distance for one in KNOWN]
-    order = [selection.THESIS_ORDER.index(one.pattern) for one in KNOWN]
+    order = [features.THESIS_ORDER.index(one.pattern) for one in KNOWN]
     assert correlation.ordered == pytest.approx(spearmanr(distance, order).statistic)
     own = [one.pattern == PATTERNS[0] for one in KNOWN]
     assert correlation.by_class[0] == pytest.approx(spearmanr(distance, own).statistic)

@@ -95,7 +95,7 @@ class TestLive:
         assert Period.live(Prior(w_iter=100.0)).known is None
 
     @pytest.mark.parametrize("wrong", [0.0, -1.0, math.nan, math.inf])
-    def test_a_prior_that_is_no_time_is_none(self, wrong: float) -> None:
+    def test_a_prior_that_is_no_time_is_ignored(self, wrong: float) -> None:
         assert Period.live(Prior(w_iter=wrong)).began(1.0) is None
 
     @pytest.mark.parametrize("factor", [10.0, 0.1, 3.0])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import HANG
 from live.ionode.real_node import RealNode, Serve
 from live.store.postgres import Postgres, postgres_server
 
@@ -48,7 +49,7 @@ def run(agent: PageServer, root: Path) -> Run:
             env=os.environ | agent.environment() | environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG,
             check=True,
         )
 

@@ -1,5 +1,6 @@
 """The native engine and the Manager under the fluid clock agree to the last bit."""
 
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,20 @@ from strategies import Case, cases, examples
 
 from penstock import registry
 from penstock.core.arbiter import Arbiter
-from penstock.model import Assign, Curve, Event, JobStarted, Site, View, WakeAt, Woke
-from penstock.policies.base import Sharing
+from penstock.model import (
+    Assign,
+    Curve,
+    Event,
+    Job,
+    JobStarted,
+    PhaseEnded,
+    Request,
+    Site,
+    View,
+    WakeAt,
+    Woke,
+)
+from penstock.policies.base import ByArrival, Own, Sharing
 from penstock.sim import engine, reference
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.run import Run
@@ -24,9 +37,15 @@ KNOWLEDGE = st.sampled_from(
 
 
 def in_plain_python(policy: Sharing) -> Sharing:
-    """Return the same policy as if the engine did not know its order: every turn is a call."""
-    policy.order = None  # type: ignore[misc]
-    return policy
+    """Return the same policy with a `turn` that the engine does not know: every turn is a call."""
+    kind = type(policy)
+
+    class Called(kind):  # type: ignore[misc, valid-type]
+        def turn(self, request: Request, view: View) -> float:
+            return float(super().turn(request, view))
+
+    called: Sharing = Called()
+    return called
 
 
 def assert_equal(one: Run, other: Run) -> None:
@@ -35,6 +54,11 @@ def assert_equal(one: Run, other: Run) -> None:
     assert one.phase_ends == other.phase_ends
     assert one.timeline is not None
     assert other.timeline is not None
+    assert one.moved is not None
+    assert other.moved is not None
+    assert one.moved.keys() == other.moved.keys()
+    for time, moved in one.moved.items():
+        np.testing.assert_array_equal(moved, other.moved[time], err_msg=f"moved at {time}")
     for name in ("job", "resource", "start", "end", "share"):
         np.testing.assert_array_equal(
             getattr(one.timeline, name), getattr(other.timeline, name), err_msg=name
@@ -64,8 +88,64 @@ def test_a_policy_in_plain_python_gives_the_same_run(name: str, case: Case) -> N
     assert_equal(lowered, called)
 
 
+class Deficit(ByArrival):
+    """All that a policy can say: state from events, wakes, weights and places by the view."""
+
+    reweighs = True
+
+    def __init__(self, places: int, preemptive: bool, period: float) -> None:
+        self.places, self.period = places, period
+        self.preemptive = self.dynamic = preemptive  # type: ignore[misc]
+        self.rounds, self.served = 0, dict[str, float]()
+
+    def group(self, job: Job, view: View) -> Hashable:
+        return Own.GROUP if (job.serial + self.rounds) % 3 == 0 else job.serial % 2
+
+    def weight(self, job: Job, view: View) -> float:  # type: ignore[override]
+        return 1.0 + view.age(job) / (1.0 + self.served.get(job.id, 0.0))
+
+    def turn(self, request: Request, view: View) -> float:
+        return view.io_done(request.job) - view.done(request) + (self.rounds % 4)
+
+    def observe(self, event: Event, view: View) -> float | None:
+        match event:
+            case Woke():
+                self.rounds += 1
+                return view.now + self.period
+            case PhaseEnded():
+                self.served[event.job] = self.served.get(event.job, 0.0) + event.io
+            case JobStarted(job=Job(serial=0)):
+                return view.now + self.period
+        return None
+
+
+@given(
+    case=cases(),
+    places=st.integers(1, 3),
+    preemptive=st.booleans(),
+    period=st.sampled_from([0.5, 1.7]),
+    knowledge=KNOWLEDGE,
+)
+@examples(300)
+def test_policies_with_state_changing_weights_and_several_places(
+    case: Case, places: int, preemptive: bool, period: float, knowledge: Knowledge
+) -> None:
+    runs = [
+        simulate(
+            case.workload,
+            Deficit(places, preemptive, period),
+            site=case.site,
+            knowledge=knowledge,
+            marks=(1.0, 4.5),
+            timeline=True,
+        )
+        for simulate in (engine.simulate, reference.simulate)
+    ]
+    assert_equal(*runs)
+
+
 class Rotate:
-    """Moves job k to resource k + number of events so far, or past them all; wakes itself."""
+    """Moves job k to resource k + number of events so far, or to none that exists; wakes itself."""
 
     def __init__(self, site: Site) -> None:
         self.resources = site.resources

@@ -129,7 +129,11 @@ def test_time_scales_linearly(name: str, case: Case, power: int) -> None:
     np.testing.assert_array_equal(one.end * factor, other.end)
 
 
-@pytest.mark.parametrize("name", POLICIES)
+BY_PRESENCE = {"periodic-greedy-yield", "token-bucket"}
+"""Policies to which a job counts while it only computes: by its start, or by its nodes."""
+
+
+@pytest.mark.parametrize("name", sorted(set(POLICIES) - BY_PRESENCE))
 @given(workload=workloads(caps=True))
 @examples(60)
 def test_adding_an_idle_job_changes_nothing(name: str, workload: Workload) -> None:

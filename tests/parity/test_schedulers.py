@@ -73,7 +73,7 @@ class Traffic:
 
     files: int
     groups: int
-    extents: int  # requests begin at one of so many places
+    extents: int  # how many places requests may begin at
     kinds: tuple[str, ...]
     passed: tuple[int, ...]
     length: int

@@ -201,11 +201,11 @@ def test_bad_input(name: str, one: Job, site: Site, message: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["two", 0, -1.0, math.nan, "1"])
-def test_a_sensitivity_that_is_none(value: object) -> None:
+def test_an_invalid_sensitivity(value: object) -> None:
     with pytest.raises(InputError, match="sensitivity"):
         registry.policy("packing", "pack-partition", {"sensitivity": value})
 
 
-def test_an_estimate_that_is_none() -> None:
+def test_an_unknown_estimate() -> None:
     with pytest.raises(InputError, match="isolated or io-bound"):
         registry.policy("packing", "first-fit", {"estimate": "exact"})

@@ -10,8 +10,7 @@ import pytest
 from penstock import registry
 from penstock.errors import InputError
 from penstock.model import Curve, Job, Site, Snapshot
-from penstock.policies._support.neighbours import Neighbours
-from penstock.policies._support.trials import METRICS, costs
+from penstock.policies._support.local_search import METRICS, Neighbours, costs
 from penstock.policies.allocation.search import Search
 from penstock.sim.evaluate.judge import EngineJudge
 from penstock.sim.evaluate.placements import JobSet

@@ -7,13 +7,24 @@ import pytest
 from penstock import registry
 from penstock.model import Job, Request
 from penstock.policies.base import Own
+from penstock.sim import engine, reference
+from penstock.sim.workload import Workload
 
 
 class At:
-    """A view in which a job has this age, progress and remaining I/O."""
+    """A view in which a job has this age and progress, and its phase this much to do and done."""
 
-    def __init__(self, *, age: float, progress: float, remaining: float = 1.0) -> None:
-        self._age, self._progress, self._remaining = age, progress, remaining
+    def __init__(
+        self,
+        *,
+        age: float,
+        progress: float,
+        expected: float | None = 1.0,
+        done: float = 0.0,
+        io_done: float = 0.0,
+    ) -> None:
+        self._age, self._progress, self._io_done = age, progress, io_done
+        self._expected, self._done = expected, done
 
     def age(self, job: Job) -> float:
         return self._age
@@ -21,8 +32,14 @@ class At:
     def progress(self, job: Job) -> float:
         return self._progress
 
-    def remaining(self, request: Request) -> float:
-        return self._remaining
+    def io_done(self, job: Job) -> float:
+        return self._io_done
+
+    def expected(self, request: Request) -> float | None:
+        return self._expected
+
+    def done(self, request: Request) -> float:
+        return self._done
 
 
 def job(w_iter: float | None, **more: Any) -> Job:
@@ -71,15 +88,77 @@ def test_clairvoyant_sets_go_by_the_generators_class() -> None:
 
 def test_greedy_turns() -> None:
     assert turn("greedy-yield", At(age=8.0, progress=2.0)) == 0.25
-    assert turn("greedy-yield", At(age=0.0, progress=0.0)) == 1.0, "nothing is lost at age zero"
-    assert turn("greedy-com", At(age=8.0, progress=2.0, remaining=7.0)) == 7.0
+    assert turn("greedy-yield", At(age=0.0, progress=0.0)) == 0.0, "a new job is first"
+    assert turn("greedy-com", At(age=8.0, progress=2.0, expected=9.0, done=2.0)) == 7.0
+
+
+def test_an_overdue_phase_is_not_about_to_end() -> None:
+    """left = max(expected - done, hedge x done); with hedge 0 it would go before all others."""
+    overdue = At(age=8.0, progress=2.0, expected=3.0, done=10.0)
+    assert turn("greedy-com", overdue) == pytest.approx(2.0)
+    assert turn("greedy-com", overdue, hedge=0.5) == pytest.approx(5.0)
+    assert turn("greedy-com", overdue, hedge=0.0) == 0.0
+    with pytest.raises(ValueError, match="hedge is -1"):
+        registry.sharing("greedy-com", {"hedge": -1.0})
+
+
+def test_a_phase_of_unknown_length_is_taken_for_a_long_one() -> None:
+    assert turn("greedy-com", At(age=8.0, progress=2.0, expected=None, done=1.0)) == 99.0
+    unknown = At(age=8.0, progress=2.0, expected=None)
+    assert turn("greedy-com", unknown, unknown=5.0) == 5.0
+
+
+def test_hedged_finish_prefers_jobs_with_little_io() -> None:
+    """turn = left x io_done / progress x yield^fairness."""
+    view = At(age=10.0, progress=8.0, io_done=2.0, expected=4.0, done=1.0)
+    assert turn("hedged-finish", view, fairness=2.0) == pytest.approx(3.0 * 0.25 * 0.64)
+    first = At(age=0.0, progress=0.0, expected=4.0)
+    assert turn("hedged-finish", first) == pytest.approx(4.0 * 0.001)
 
 
 def test_fair_finish_multiplies_the_two() -> None:
     """turn = remaining x yield^fairness."""
-    view = At(age=10.0, progress=9.0, remaining=3.0)
+    view = At(age=10.0, progress=9.0, expected=3.0)
     assert turn("fair-finish", view, fairness=2.0) == pytest.approx(3 * 0.81)
     assert turn("fair-finish", view, fairness=0.0) == 3.0, "0 is greedy-com"
     assert turn("fair-finish", view) == pytest.approx(3 * 0.9**80)
     with pytest.raises(ValueError, match="fairness is -1"):
         registry.sharing("fair-finish", {"fairness": -1.0})
+
+
+def test_periodic_greedy_yield_changes_its_mind_between_events() -> None:
+    """Both ask at 10 s with yield 1; chosen again every 2 s, they alternate and end 2 s apart.
+
+    a (earlier in the list) transfers from 10 to 12, when its yield is 1 and b's 10/12; b from 12
+    to 14 (yields 12/14 each, and a is listed first), a from 14 to 16, and so on: of 4 s each, a
+    ends at 16 and b at 18. greedy-yield itself serves a to its end at 14 first.
+    """
+    work = Workload(compute=[10.0, 10.0], io=[4.0, 4.0], offsets=[0, 1, 2], release=[0.0, 0.0])
+    for simulate in (engine.simulate, reference.simulate):
+        periodic = registry.sharing("periodic-greedy-yield", {"period": 2.0})
+        assert simulate(work, periodic).end.tolist() == [16.0, 18.0]
+        assert simulate(work, registry.sharing("greedy-yield")).end.tolist() == [14.0, 18.0]
+
+
+def test_who_lent_tokens_is_served_first_when_it_comes_back() -> None:
+    """b computes for 8 s while a writes: a owes what b has saved, 4 s each at half the tokens.
+
+    From 8 s on their weights are 16^(-4/8) and 16^(+4/8), 1 to 16.
+    """
+    work = Workload(compute=[0.0, 8.0], io=[20.0, 1.0], offsets=[0, 1, 2], release=[0.0, 0.0])
+    options = {"depth": 8.0, "repay": 16.0, "period": 1e6}
+    runs = [
+        simulate(work, registry.sharing("token-bucket", options), timeline=True)
+        for simulate in (engine.simulate, reference.simulate)
+    ]
+    assert runs[0].end.tolist() == runs[1].end.tolist()
+    timeline = runs[0].timeline
+    assert timeline is not None
+    shares = {
+        (int(job), start): share
+        for job, start, share in zip(
+            timeline.job, timeline.start.tolist(), timeline.share.tolist(), strict=True
+        )
+    }
+    assert shares[0, 0.0] == 1.0
+    assert shares[1, 8.0] / shares[0, 8.0] == pytest.approx(16.0)

@@ -10,6 +10,7 @@ from penstock import registry
 from penstock.core.ledger import KNOWN, decide
 from penstock.model import (
     DIRECT_PATH,
+    Assign,
     Curve,
     Event,
     Job,
@@ -20,6 +21,7 @@ from penstock.model import (
     PhaseBegan,
     PhaseEnded,
     Site,
+    WakeAt,
     Woke,
 )
 from penstock.records import Entry, Header, PolicySpec, RecordWriter
@@ -135,7 +137,7 @@ def _job(serial: int, pick: int) -> Job:
     )
 
 
-class RecordedClock(reference._Clock):
+class RecordedClock(reference.Clock):
     """A simulation whose Manager and ledger are a controller's, and which keeps a record.
 
     With `exact` the policies see the simulation's truth instead of what the ledger makes of it.
@@ -143,8 +145,9 @@ class RecordedClock(reference._Clock):
 
     def __init__(self, workload: Workload, header: Header, *, exact: bool = False) -> None:
         manager, ledger = header.manager()
-        super().__init__(workload, manager.sharing, header.site, Knowledge(), None)
+        super().__init__(workload, manager.rule.policy, header.site, Knowledge(), None)
         self.ledger = ledger
+        self.exact = exact
         if exact:
             ledger.attend(self.manager)
         else:
@@ -152,8 +155,13 @@ class RecordedClock(reference._Clock):
         self.entries: list[Entry] = []
 
     def tell(self, event: Event) -> None:
+        if self.exact:
+            self.entries.append(Entry(event=self.ledger.take(event), actions=()))
+            super().tell(event)
+            return
         dated, actions = decide(self.manager, self.ledger, event)
         self.entries.append(Entry(event=dated, actions=tuple(actions)))
+        self.arrange(action for action in actions if isinstance(action, Assign | WakeAt))
         self.act(actions)
 
 

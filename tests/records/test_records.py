@@ -115,6 +115,7 @@ def test_another_policy_than_the_recorded_one_is_a_difference(tmp_path: Path) ->
     assert replay(Record(path)).first_difference is not None
 
 
+@pytest.mark.security
 def test_a_record_runs_no_file_that_nobody_trusts(tmp_path: Path) -> None:
     """A record may come from anywhere, and names its policies."""
     mine = tmp_path / "mine.py"
@@ -497,7 +498,7 @@ def test_a_header_says_all_that_a_manager_is_made_of() -> None:
     again = msgspec.json.decode(msgspec.json.encode(first_line), type=Header)
     assert again == first_line
     manager, ledger = again.manager()
-    assert manager.sharing.unknown == 5  # type: ignore[attr-defined]
+    assert manager.rule.policy.unknown == 5  # type: ignore[attr-defined]
     assert ledger.site == first_line.site
     job = Job(id="a", serial=0, w_iter=30.0, hints={"observations": 12})
     manager.handle(JobStarted(time=0.0, job=job))

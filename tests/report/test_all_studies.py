@@ -6,19 +6,26 @@ from pathlib import Path
 
 from report.report_pages import assert_stands_alone
 
-from penstock.report.all_studies import page
+from penstock.report.all_studies import (
+    StudyResult,
+    counted,
+    first_looks,
+    of_ours,
+    of_papers,
+    page,
+    tallies,
+)
 from penstock.report.findings import (
     Basis,
     Claim,
+    Claimant,
     ClaimReference,
     Curves,
     Figure,
     Findings,
     Series,
 )
-from penstock.report.papers import Claimant
 from penstock.report.plots import save
-from penstock.report.summary import StudyResult, counted, first_looks, of_ours, of_papers, tallies
 from penstock.report.tables import rows_csv, rows_markdown
 
 FIGURE = Figure(

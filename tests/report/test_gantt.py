@@ -1,5 +1,6 @@
 """The Gantt: what it shows, and that any run can be drawn."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -53,4 +54,8 @@ def test_a_job_that_only_computes_is_drawn_when_there_is_no_other(tmp_path: Path
 def test_any_run_can_be_drawn(tmp_path: Path, case: Case) -> None:
     sharing = registry.sharing("exclusive-fcfs")
     run = simulate(case.workload, sharing, site=case.site, timeline=True)
-    gantt.draw(run, tmp_path / "g.png", title="any", window=(0.0, run.makespan))
+    path = tmp_path / "g.png"
+    path.unlink(missing_ok=True)  # of the example before
+    seen = gantt.draw(run, path, title="any", window=(0.0, run.makespan))
+    assert re.match(rf"0 to \S+ s, [1-9]\d* of {len(case.workload)} jobs", seen)
+    assert path.read_bytes().startswith(b"\x89PNG")

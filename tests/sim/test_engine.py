@@ -173,7 +173,6 @@ def test_a_barrier_of_a_single_job_holds() -> None:
 class Watcher(ByArrival):
     """Asks for everything a view can tell, at every decision."""
 
-    order = None
     dynamic = True
     preemptive = True
 
@@ -275,14 +274,12 @@ def test_learned_w_iter_moves_a_job_to_its_set() -> None:
         mine = run.timeline.job == 0
         timelines[kind] = run.timeline.share[mine]
     assert timelines["exact"][0] == pytest.approx(10 / 11)
-    # Nothing is known of either job at first: one waits for the other in the set of strangers.
+    # Neither job has a history at first: one waits for the other in the set of such jobs.
     assert timelines["learned"].max() == 1.0
 
 
 class LongestFirst(ByArrival):
     """A researcher's policy in a few lines."""
-
-    order = None
 
     def group(self, job: Job) -> str:
         return "all"

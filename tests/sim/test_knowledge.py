@@ -1,4 +1,4 @@
-"""How much policies know of w_iter."""
+"""How much policies are told of jobs."""
 
 import numpy as np
 import pytest
@@ -6,25 +6,21 @@ import pytest
 from penstock.errors import InputError
 from penstock.sim.knowledge import Knowledge
 
-TRUTH = np.full(20_000, 50.0)
+JOBS = 20_000
 
 
-def test_exact_and_learned() -> None:
-    assert Knowledge().estimates(TRUTH) is TRUTH
-    assert Knowledge(kind="learned").estimates(TRUTH) is None
+def test_exact_and_learned_estimates_have_no_error_of_their_own() -> None:
+    assert np.all(Knowledge().factors(JOBS) == 1.0)
+    assert np.all(Knowledge(kind="learned").factors(JOBS) == 1.0)
 
 
 def test_noise_is_in_decades_and_by_seed() -> None:
-    noisy = {
-        seed: Knowledge(kind="noisy", decades=0.5, seed=seed).estimates(TRUTH) for seed in (1, 2)
-    }
-    assert noisy[1] is not None
-    assert noisy[2] is not None
-    error = np.log10(noisy[1] / TRUTH)
+    noisy = {seed: Knowledge(kind="noisy", decades=0.5, seed=seed).factors(JOBS) for seed in (1, 2)}
+    error = np.log10(noisy[1])
     assert error.std() == pytest.approx(0.5, rel=0.03)
     assert error.mean() == pytest.approx(0.0, abs=0.02)
     assert not np.array_equal(noisy[1], noisy[2])
-    again = Knowledge(kind="noisy", decades=0.5, seed=1).estimates(TRUTH)
+    again = Knowledge(kind="noisy", decades=0.5, seed=1).factors(JOBS)
     np.testing.assert_array_equal(noisy[1], again)
 
 

@@ -181,7 +181,7 @@ def halves(slurm: Cluster, first: Path, second: Path) -> tuple[str, Path]:
 
 
 def test_a_job_outlives_its_agent(slurm: Cluster, site: Site) -> None:
-    """The agent is killed and started again amid a job, which a later step is part of once more."""
+    """The agent is killed and started again during a job; a later step is part of the job."""
     second = site.root / "second-half"
     job, go = halves(slurm, site.root / "first-half", second)
     site.end_agent(signal.SIGKILL)
@@ -196,7 +196,7 @@ def test_a_job_outlives_its_agent(slurm: Cluster, site: Site) -> None:
 
 
 def test_a_job_outlives_its_controller(slurm: Cluster, site: Site) -> None:
-    """The deployment goes down and comes up amid a job, which it forwards once more."""
+    """The deployment goes down and comes up during a job, which it forwards once more."""
     job, go = halves(slurm, site.root / "before", site.root / "after")
     launcher.down(site.state)
     site.up()

@@ -137,6 +137,6 @@ def test_a_job_that_waited_when_it_ended_waits_no_more() -> None:
 
 
 @pytest.mark.parametrize("text", ["fs", "fs:", ":3", "fs:x", "fs:3,other:4", "a b:3", "fs:-1"])
-def test_a_licence_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_licence_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="like fs:8"):
         Licence.parse(text)

@@ -1,5 +1,6 @@
 """The agent of a node: who may use which socket, what it forgets, what it takes in again."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -51,6 +52,7 @@ def can_connect(path: str | Path, uid: int) -> bool:
     return done.returncode == 0
 
 
+@pytest.mark.security
 def test_a_jobs_socket_is_its_users_alone(site: Site) -> None:
     path = adopt(site)["PENSTOCK_AGENT"]
     assert can_connect(path, NOBODY)
@@ -69,6 +71,7 @@ def test_a_job_that_is_adopted_twice_is_one(site: Site) -> None:
     assert site.jobs("7")[-1].state == "ended"
 
 
+@pytest.mark.security
 def test_a_number_that_comes_again_is_another_users_job(site: Site) -> None:
     path = adopt(site)["PENSTOCK_AGENT"]
     adopt(site, uid=DAEMON)
@@ -110,11 +113,29 @@ def test_a_killed_agent_takes_its_jobs_in_again(site: Site) -> None:
 def test_without_a_controller_a_job_is_refused_and_leaves_nothing(site: Site) -> None:
     site.state.controller.rename(site.state.folder / "elsewhere")
     try:
-        with pytest.raises(InputError, match="No such file"):
+        with pytest.raises(InputError) as refusal:
             adopt(site)
     finally:
         (site.state.folder / "elsewhere").rename(site.state.controller)
     assert site.left() == []
+    missing = f"no controller at {site.state.controller} (No such file or directory)"
+    assert f"{missing}; start it with 'penstock up'" in str(refusal.value)
+    assert f"refused: {missing}" in site.log()
+
+
+@pytest.mark.parametrize("verb", ["jobs", "prolog", "epilog"])
+def test_without_an_agent_a_command_says_which_and_how_to_start_it(short: Path, verb: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "penstock.cli", "slurm", verb, "--run", str(short / "none")],
+        env=os.environ | {"SLURM_JOB_ID": "7", "SLURM_JOB_UID": "65534"},
+        capture_output=True,
+        text=True,
+        timeout=WAIT,
+        check=False,
+    )
+    assert result.returncode == 1
+    missing = f"no agent at {short}/none/agent.sock (No such file or directory)"
+    assert f"{missing}; start it with 'penstock agent'" in result.stderr
 
 
 def test_a_second_agent_is_refused(site: Site) -> None:

@@ -45,7 +45,7 @@ def test_an_ended_job_is_gone_after_the_grace() -> None:
     assert node.gone_at(61.0) == ["1"]
 
 
-def test_an_allocation_whose_user_thinks_stays_and_slurm_is_asked_once_a_grace() -> None:
+def test_an_allocation_whose_user_thinks_stays_and_squeue_runs_once_per_grace() -> None:
     node = Node(answer=True)
     node.gone_at(0.0)
     node.running = set()

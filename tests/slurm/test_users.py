@@ -8,6 +8,8 @@ from slurm.cluster import Cluster
 from slurm.site import Site
 from slurm.test_jobs import MIB, dd
 
+pytestmark = pytest.mark.security
+
 
 @pytest.fixture(scope="module")
 def site(short: Path, run: Path) -> Iterator[Site]:

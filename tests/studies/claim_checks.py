@@ -1,8 +1,7 @@
 """What every study's claims have in common."""
 
 from penstock.campaign.journal import Row
-from penstock.report.findings import Basis, Claim, Findings
-from penstock.report.papers import OURS
+from penstock.report.findings import OURS, Basis, Claim, Findings
 
 
 def find(findings: Findings, part: str) -> Claim:
@@ -16,8 +15,8 @@ def number(row: Row, column: str) -> float:
     return float(value)
 
 
-def assert_all_is_said(findings: Findings, least: int) -> None:
-    """There are so many claims, no two alike, each with a rule and without gaps.
+def assert_complete(findings: Findings, least: int) -> None:
+    """There are at least this number of claims, no two alike, each with a rule and without gaps.
 
     Those that we make are ours, whatever the study; and it says what all of them rest on.
     """

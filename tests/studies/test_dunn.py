@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from penstock.studies.dunn import distinct, dunn
+from penstock.studies.forwarding_policies.patterns import distinct, dunn
 
 # J. H. Zar, Biostatistical Analysis: pH of four ponds, with ties and unequal numbers. Worked there:
 # rank sums 55, 132.5, 145 and 163.5; Q = 2.95 (3 against 1), 2.99 (4 against 1), 2.14 (2 against 1)

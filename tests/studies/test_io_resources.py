@@ -4,18 +4,18 @@ import re
 
 import numpy as np
 import pytest
-from studies.claim_checks import assert_all_is_said, find, number
+from studies.claim_checks import assert_complete, find, number
 
 from penstock.campaign.cells import Campaign, Cell, Results
 from penstock.campaign.journal import Row
 from penstock.model import Snapshot
-from penstock.policies._support.trials import METRICS
+from penstock.policies._support.local_search import METRICS
 from penstock.policies.allocation.n_sys import NSys
 from penstock.report.findings import Findings
 from penstock.report.plots import draw
 from penstock.sim.generators.io_resources import SITE
 from penstock.studies import io_resources
-from penstock.studies.io_resources import ours, scenarios, terms
+from penstock.studies.io_resources import comparisons, scenarios, search
 from penstock.studies.io_resources.scenarios import LOADS, MCKP, PLACERS, SCENARIOS, pair
 from penstock.studies.table import Table
 
@@ -27,7 +27,7 @@ def small() -> Campaign:
 
 
 def test_every_claim_says_all(findings: Findings) -> None:
-    assert_all_is_said(findings, 35)
+    assert_complete(findings, 35)
 
 
 def test_findings_are_a_function_of_the_results(results: Results, findings: Findings) -> None:
@@ -118,8 +118,8 @@ def test_all_policies_of_a_cell_meet_the_same_set(results: Results) -> None:
 def test_the_search_is_best_in_its_own_metric_set_by_set(results: Results) -> None:
     table = Table(results.rows)
     for metric in METRICS:
-        assert ours._set_by_set(table, "search", metric, ours.COLUMNS[metric])[0] == 0
-    assert len(ours.pairs(table, "search")) == 6 * len(PLACERS) + 1
+        assert search._set_by_set(table, "search", metric, search.COLUMNS[metric])[0] == 0
+    assert len(search.pairs(table, "search")) == 6 * len(PLACERS) + 1
 
 
 def test_the_cut_off_is_where_the_lines_cross() -> None:
@@ -129,9 +129,9 @@ def test_the_cut_off_is_where_the_lines_cross() -> None:
         for x, values in ((0.2, (3.0, 2.0)), (0.4, (2.5, 2.0)), (0.6, (1.0, 2.0)))
         for name, value in zip(("n-sys", "best-bandwidth"), values, strict=True)
     ]
-    assert terms.cutoff(Table(rows), "s") == pytest.approx(0.4 + 0.2 / 3)
-    assert terms.cutoff(Table(rows[:4]), "s") is None
-    assert terms.cutoff(Table(rows[4:]), "s") == 0.6
+    assert comparisons.Sweep(Table(rows), "s").cutoff() == pytest.approx(0.4 + 0.2 / 3)
+    assert comparisons.Sweep(Table(rows[:4]), "s").cutoff() is None
+    assert comparisons.Sweep(Table(rows[4:]), "s").cutoff() == 0.6
 
 
 def test_another_seed_draws_other_sets() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies.claim_checks import assert_all_is_said, find
+from studies.claim_checks import assert_complete, find
 
 from penstock.campaign.cells import Campaign, Results, every
 from penstock.report.findings import Findings
@@ -24,7 +24,7 @@ def small(seed: int = 0) -> Campaign:
 
 
 def test_every_claim_says_all(findings: Findings) -> None:
-    assert_all_is_said(findings, 30)
+    assert_complete(findings, 30)
 
 
 def test_what_other_studies_repeat_in_small_is_claimed_here(findings: Findings) -> None:

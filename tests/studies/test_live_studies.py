@@ -30,7 +30,7 @@ JOB = Path(testbed.__file__).with_name("periodic_job.py")
 
 
 def table(off: Sequence[float], *, unmanaged: float = 0.5, fail_opens: int = 0) -> Table:
-    """Return a campaign whose managed runs are off their simulation by so much."""
+    """Return a campaign whose managed runs are off their simulation by these parts."""
     rows: list[Row] = []
     for x, part in enumerate(off):
         for policy, value in (
@@ -212,7 +212,7 @@ TRIES = 3
 def live_and_simulated(n_high: int, *, part: float, near: float) -> tuple[Metrics, Metrics]:
     """Return the metrics of a managed run (the first of a few that is near) and its simulation."""
     jobs, window = io_sets.workload(n_high, part=part), (13 * part, 63 * part)
-    other = measure(simulate(jobs, registry.sharing("set-10")), window)
+    other = measure(simulate(jobs, registry.sharing("set-10"), marks=window), window)
     for _ in range(TRIES):
         live = io_sets.managed(jobs, window[1])
         assert live.fail_opens == 0

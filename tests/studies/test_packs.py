@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from studies.claim_checks import assert_all_is_said, find
+from studies.claim_checks import assert_complete, find
 
 from penstock.campaign.cells import Campaign, Cell, Results
 from penstock.report.findings import Curves, Findings
@@ -13,8 +13,7 @@ from penstock.report.style import look
 from penstock.sim.generators.packs import ALPHAS, PARTITION
 from penstock.studies import load, packs
 from penstock.studies.packs import orders, scenarios
-from penstock.studies.packs.ratios import by_load, geometric, relative
-from penstock.studies.packs.scenarios import FIRST_FIT, S_1, SCENARIOS
+from penstock.studies.packs.scenarios import FIRST_FIT, S_1, SCENARIOS, by_load, geometric, relative
 from penstock.studies.table import Table
 
 STUDY = packs.STUDY
@@ -25,7 +24,7 @@ def small(seed: int = 0) -> Campaign:
 
 
 def test_every_claim_says_all(findings: Findings) -> None:
-    assert_all_is_said(findings, 35)
+    assert_complete(findings, 35)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
-from studies.claim_checks import assert_all_is_said, find
+from studies.claim_checks import assert_complete, find
 
 from penstock.campaign.cells import Cell, Results
 from penstock.campaign.journal import Row, Value
@@ -18,7 +18,7 @@ from penstock.data.windows import Scenario
 from penstock.learn.detection import samples
 from penstock.live.measure import window_survey
 from penstock.report.plots import draw
-from penstock.studies.tuning import STUDY, choices, claims, live_claims, measured, offline
+from penstock.studies.tuning import STUDY, learning, measured, offline, real_jobs
 from penstock.studies.tuning.measured import DEPLOYED, FAST, Measured
 from penstock.studies.tuning.offline import Offline
 
@@ -85,7 +85,7 @@ def live_rows(
 
 
 def held(rows: list[dict[str, Value]], part: str) -> bool:
-    (claim,) = [c for c in live_claims.claims(Measured(rows)) if part in c.claim]
+    (claim,) = [c for c in real_jobs.claims(Measured(rows)) if part in c.claim]
     return claim.holds
 
 
@@ -98,9 +98,7 @@ def test_the_bar_is_the_best_window_that_stays(tuned: float, holds: bool) -> Non
 def test_a_run_without_an_interval_of_writes_supports_no_claim_on_them() -> None:
     """A short run on a busy machine has mixed intervals only: the study ends, and says so."""
     rows = [row for row in live_rows(5.9) if row.get("operation") != "write"]
-    (claim,) = [
-        c for c in live_claims.claims(Measured(rows)) if "good windows for writes" in c.claim
-    ]
+    (claim,) = [c for c in real_jobs.claims(Measured(rows)) if "good windows for writes" in c.claim]
     assert not claim.holds
     assert claim.ours == "no interval had writes only"
 
@@ -112,7 +110,7 @@ def test_others_must_be_15_per_cent_better_than_the_worst(tuned: float, holds: b
 
 def holds_by_author(rows: list[dict[str, Value]], part: str) -> dict[str, bool]:
     """Return whether the claims with such words hold, by author."""
-    return {c.by: c.holds for c in live_claims.claims(Measured(rows)) if part in c.claim}
+    return {c.by: c.holds for c in real_jobs.claims(Measured(rows)) if part in c.claim}
 
 
 @pytest.mark.parametrize(
@@ -178,9 +176,9 @@ def test_a_wrong_detection_is_counted_by_what_it_costs(monkeypatch: pytest.Monke
     }
     answers = {"right": "shared-strided", "wrong": "file-per-process", "silent": "unknown"}
     monkeypatch.setattr(
-        choices, "approaches", lambda *_: {k: (lambda _, v=v: v) for k, v in answers.items()}
+        offline, "approaches", lambda *_: {k: (lambda _, v=v: v) for k, v in answers.items()}
     )
-    outcome = choices.Choices(means, [seen], trees=20, seed=0)
+    outcome = offline.Choices(means, [seen], trees=20, seed=0)
     up, down = (
         {name: outcome.total(counts, name) for name in ("oracle", "static", *answers)}
         for counts in (outcome.increased, outcome.decreased)
@@ -194,8 +192,8 @@ def test_all_is_said_and_drawn_and_the_bars_of_recorded_rewards_hold() -> None:
     rows: list[Row] = [{"part": "worth", **one.row} for one in windows.shipped()]
     campaign = STUDY.campaign(size="quick", seed=0)
     findings = STUDY.findings(Results(campaign=campaign, rows=[*rows, *live_rows()], seconds={}))
-    assert_all_is_said(findings, 20)
-    for part in ("Fig. 3.8", "4.2.3", "Table 3.6", "Table 3.7", "after 200", "soon back"):
+    assert_complete(findings, 20)
+    for part in ("Fig. 3.8", "4.2.3", "Table 3.6", "Table 3.7", "after 200", "recovers soon"):
         assert find(findings, part).holds, find(findings, part)
     for figure in findings.figures:
         assert "emulated" in figure.caption
@@ -204,7 +202,7 @@ def test_all_is_said_and_drawn_and_the_bars_of_recorded_rewards_hold() -> None:
 
 def test_a_choice_is_timed_at_every_number_of_io_nodes() -> None:
     rows = measured.run_cell(Cell(scenario="decision", x=0, workload=0), size=FAST, seed=0)
-    seconds = live_claims.decisions(Measured(rows))
+    seconds = real_jobs.decisions(Measured(rows))
     assert set(seconds) == set(DEPLOYED)
     assert all(np.all(each > 0) and len(each) == FAST.rounds for each in seconds.values())
 
@@ -214,4 +212,4 @@ def test_full_measures_what_the_fast_form_reads() -> None:
     assert [c for c in fast if c not in full] == [Cell(scenario="shipped", x=0, workload=0)]
     measures = [c for c in full if c not in fast]
     assert len(measures) == 144
-    assert claims.strided("read").io_nodes == 4
+    assert learning.strided("read").io_nodes == 4

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies.claim_checks import assert_all_is_said
+from studies.claim_checks import assert_complete
 
 from penstock.campaign.cells import Campaign, Cell, Results, run
 from penstock.campaign.journal import Value
@@ -17,19 +17,18 @@ from penstock.learn.write_models.samples import Sample
 from penstock.model.write import Write
 from penstock.report.findings import Findings
 from penstock.report.plots import draw
-from penstock.studies.write_models import STUDY, adaptation, claims, measured, paper, sets
-from penstock.studies.write_models.sets import Amounts
-from penstock.studies.write_models.work import (
+from penstock.studies.write_models import STUDY, adaptation, cells, claims, measured
+from penstock.studies.write_models.cells import (
     ADAPTED,
     ADVISED,
     BY_LASSO,
-    cells,
+    Amounts,
     subsets,
     work,
 )
 
 pytestmark = pytest.mark.slow
-TINY = sets.SIZES["quick"]
+TINY = cells.SIZES["quick"]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -55,7 +54,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 def test_every_claim_says_all_and_names_what_is_simulated(findings: Findings) -> None:
-    assert_all_is_said(findings, 20)
+    assert_complete(findings, 20)
     for claim in findings.claims[1:]:
         assert "(simulated)" in claim.claim or "(measured)" in claim.claim
 
@@ -96,12 +95,12 @@ def test_the_cells_are_the_subsets_of_each_technique(results: Results) -> None:
             searches.setdefault((row["machine"], row["technique"]), set()).add(row["scales"])
     for (_, technique), scales in searches.items():
         assert len(scales) == {"forest": 6, "svr": 1, "gaussian": 1}.get(str(technique), 36)
-    search = sets.searching("cetus", TINY.part, 1)
+    search = cells.searching("cetus", TINY.part, 1)
     whole = Amounts(part=1.0, adapted=1, advised=1, variations=1, forests="all")
     assert len(subsets(search, "forest", whole)) == 255
-    assert len(subsets(search, "forest", sets.SIZES["fast"])) == 36
-    assert len(subsets(search, "lasso", sets.SIZES["fast"])) == 255
-    assert len({cell.id for cell in cells()}) == len(list(cells()))
+    assert len(subsets(search, "forest", cells.SIZES["fast"])) == 36
+    assert len(subsets(search, "lasso", cells.SIZES["fast"])) == 255
+    assert len({cell.id for cell in cells.cells()}) == len(list(cells.cells()))
 
 
 def test_a_cell_is_the_same_wherever_it_is_run(results: Results) -> None:
@@ -115,30 +114,30 @@ def test_a_cell_is_the_same_wherever_it_is_run(results: Results) -> None:
 def test_every_adapted_sample_is_in_one_cell(results: Results, what: str) -> None:
     """Chunks that overlap, or leave some out, would still give plausible shares."""
     most = TINY.adapted if what == ADAPTED else TINY.advised
-    for machine in sets.MACHINES:
+    for machine in cells.MACHINES:
         rows = [r for r in results.rows if r["machine"] == machine and r.get("gain") == what]
         assert len(rows) == most
 
 
-@pytest.mark.parametrize("machine", sets.MACHINES)
+@pytest.mark.parametrize("machine", cells.MACHINES)
 def test_the_lasso_that_adapts_is_the_one_that_the_search_chose(
     results: Results, machine: str
 ) -> None:
     rows = [r for r in results.rows if r["machine"] == machine and r.get("technique") == "lasso"]
     best = min(rows, key=lambda row: float(str(row["error"])))
-    tried = sets.lasso(machine, TINY.part, TINY.others, 1)
+    tried = cells.lasso(machine, TINY.part, TINY.others, 1)
     assert tried.error == pytest.approx(float(str(best["error"])))
 
 
 def test_our_model_is_made_of_unconverged_samples_too() -> None:
     """Runs of converged samples alone are too much alike for the interval of one run."""
-    whole = sets.samples("titan", TINY.part, 1)
+    whole = cells.samples("titan", TINY.part, 1)
     assert not all(sample.converged() for sample in whole)
-    assert sets.ours("titan", TINY.part, 1).model.provenance["samples"] == len(whole)
+    assert cells.ours("titan", TINY.part, 1).model.provenance["samples"] == len(whole)
 
 
 def test_test_sets_are_apart_and_of_their_scales() -> None:
-    samples = sets.tests("titan", TINY.tested, 1)
+    samples = cells.tests("titan", TINY.tested, 1)
     assert {s.write.nodes for s in samples["small"]} <= {200, 256}
     assert {s.write.nodes for s in samples["large"]} <= {800, 1000, 2000}
     assert not any(sample.converged() for sample in samples["unconverged"])
@@ -169,9 +168,9 @@ def _ways(machine: Machine, write: Write) -> list[Write]:
 
 
 def test_the_paper_is_quoted_as_printed() -> None:
-    assert paper.SHARES["cetus"]["small"] == (0.9964, 1.0)
-    assert paper.SHARES["titan"]["unconverged"] == (0.1278, 0.2056)
-    assert paper.UNCONVERGED == {"cetus": (169, 278 + 174 + 133 + 169), "titan": (180, 916)}
+    assert claims.SHARES["cetus"]["small"] == (0.9964, 1.0)
+    assert claims.SHARES["titan"]["unconverged"] == (0.1278, 0.2056)
+    assert claims.UNCONVERGED == {"cetus": (169, 278 + 174 + 133 + 169), "titan": (180, 916)}
 
 
 def test_ours_is_held_against_the_tags_that_suit_the_five_best() -> None:

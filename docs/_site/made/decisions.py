@@ -8,7 +8,7 @@ FOLDER = Path(__file__).parents[2] / "decisions"
 def pages() -> dict[str, str]:
     """Return the list."""
     lines = [f"- [{title(file)}]({file.name})" for file in sorted(FOLDER.glob("[0-9]*.md"))]
-    intro = "# Decisions\n\nChoices that the papers leave open, and why they were made as they are."
+    intro = "# Decisions\n\nChoices of design, with alternatives and reasons."
     return {"decisions/index.md": f"{intro}\n\n" + "\n".join(lines) + "\n"}
 
 

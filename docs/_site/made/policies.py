@@ -54,7 +54,7 @@ def _index() -> str:
     lines = [
         "# Policies",
         "One policy, one file, one page. `penstock policies` lists them on a terminal, and "
-        "[write a policy](../../simulate/write-a-policy.md) tells how to add yours. The same "
+        "[write a policy](../../simulate/write-a-policy.md) explains how to add yours. The same "
         "objects run in the simulator and on a live system.",
     ]
     for kind, question in KINDS.items():
@@ -107,13 +107,13 @@ def summary(cls: type[Any], name: str) -> str:
 
 
 def _origin(text: str) -> str:
-    return "Ours." if "ours" in text.lower() else "Common practice; no paper is its own."
+    return "Penstock." if "ours" in text.lower() else "Common practice, without a paper."
 
 
 def _needs(cls: type[Any]) -> str:
     needs = sorted(getattr(cls, "needs", ()))
     if not needs:
-        return "Nothing but the order of arrival."
+        return "Only the order of arrival."
     return table(("of a job", "what it is"), [(f"`{need}`", NEEDS[need]) for need in needs])
 
 
@@ -168,9 +168,9 @@ def _live(kind: str, name: str, cls: type[Any]) -> str:
         case "allocation":
             lacking = sorted({"volume", "compute"} & getattr(cls, "needs", frozenset()))
             note = (
-                "A controller learns curves and nothing of "
-                f"{' and '.join(lacking)}: jobs of which too little is known get what the site "
-                "has for all. [`where-known`](where-known.md) is made for that.\n\n"
+                "A controller learns curves, but not "
+                f"{' and '.join(lacking)}: jobs of which too little is known get the site's "
+                "default. [`where-known`](where-known.md) is made for that.\n\n"
                 if lacking
                 else ""
             )

@@ -46,7 +46,7 @@ TUNING = TuningStatus(
 
 
 def families() -> list[Metric]:
-    """Return every family there can be: those of a site where all there is to tell happens."""
+    """Return every family: those of a site in which every label has a value."""
     status = messages.Status(
         site="",
         jobs=[JOB],

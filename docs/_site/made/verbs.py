@@ -31,7 +31,7 @@ def _page(page: Page) -> str:
     lines += ["## Options", table(("option", "what it does"), options)]
     if len(page.path) == 1:
         lines.append(
-            "`penstock man` has the same as manual pages. Exit statuses: 0, it was done; "
+            "`penstock man` makes manual pages of the same texts. Exit statuses: 0, success; "
             "1, a run failed; 2, the input is wrong; 130, interrupted."
         )
     return "\n\n".join(lines) + "\n"

@@ -10,8 +10,8 @@
 // reaches them is the last; if it then has more, it becomes busy again. Settings: `quantum`,
 // `aggregation`.
 //
-// What it leaves out: aIOLi holds a request back when it expects its successor soon. Starves
-// nobody: the shift is 64 at most, so of files that become busy later only finitely many go ahead,
+// What it leaves out: aIOLi holds a request back when it expects its successor soon. Starves no
+// request: the shift is 64 at most, so of files that become busy later only finitely many go ahead,
 // and a file's sweep comes to every request, as in hbrr.
 
 #pragma once

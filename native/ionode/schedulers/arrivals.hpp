@@ -87,9 +87,9 @@ class Arrivals {
   template <class Edges>
   Request* fitting(const Edges& edges, const Request& of, std::uint64_t at, std::uint64_t limit,
                    std::uint64_t& total) {
-    const auto found = edges.lower_bound(Edge{of.file, of.kind, at});
-    if (found == edges.end()) return nullptr;
-    Request& next = **found;
+    const auto edge = edges.lower_bound(Edge{of.file, of.kind, at});
+    if (edge == edges.end()) return nullptr;
+    Request& next = **edge;
     const bool touches =
         next.file == of.file && next.kind == of.kind && Edges::key_compare::at(next) == at;
     if (!touches || total + next.bytes > limit) return nullptr;

@@ -2,7 +2,7 @@
 //
 // The idea: nothing is reordered and nothing waits for anything; the baseline of IOFSL (Ohta et al.
 // 2010) and the default. Settings: none. Constant time a request, and no memory taken once the ring
-// has grown to the longest queue. Starves nobody.
+// has grown to the longest queue. Starves no request.
 
 #pragma once
 

@@ -3,7 +3,7 @@
 // The idea: one queue per file (and kind), swept by offset and aggregated; one file is served until
 // it got its quantum, then it is the next one's turn. Settings: `quantum`, bytes of one file in a
 // row, where the request that reaches it is the last; `aggregation`. Files come in the order in
-// which they became busy. Starves nobody: the round comes to every file, and a file's sweep to
+// which they became busy. Starves no request: the round comes to every file, and a file's sweep to
 // every request, the oldest after 64 batches at the latest.
 
 #pragma once
@@ -22,12 +22,12 @@ class Hbrr : public Scheduler {
       : quantum_(settings.quantum), aggregation_(settings.aggregation) {}
 
   void add(Request& request) override {
-    const auto [found, missing] = where_.try_emplace(key_of(request), round_.end());
-    if (missing) {
+    const auto [entry, is_new] = where_.try_emplace(key_of(request), round_.end());
+    if (is_new) {
       round_.push_back({key_of(request), {}, quantum_, quantum_});
-      found->second = std::prev(round_.end());
+      entry->second = std::prev(round_.end());
     }
-    found->second->queue.add(request);
+    entry->second->queue.add(request);
     ++size_;
   }
 

@@ -4,7 +4,7 @@
 // that short ones are soon done and long ones lose little by changing files. Settings: `quantum`,
 // bytes of the first round; `aggregation`. It grows to 64 quanta at most, and is forgotten when the
 // file has nothing queued. After the MLF of AGIOS (Boito et al. 2016), there with requests instead
-// of files on the levels. Starves nobody, as hbrr.
+// of files on the levels. Starves no request, as hbrr.
 
 #pragma once
 

@@ -3,7 +3,7 @@
 // The idea: the oldest request is served, in one call with all queued requests of the same file and
 // kind that continue it, before and after. Settings: `aggregation`, bytes of a call at most.
 // Logarithmic in the queue's length. Aggregation as in AGIOS (Boito et al. 2016), whose TO-agg this
-// is. Starves nobody: the oldest is always served.
+// is. Starves no request: the oldest is always served.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 """Loading the configuration from its sources: TOML file, environment, command line.
 
-Later sources win: defaults, then the first file that exists (see `find`), then the environment
+Later sources win: defaults, then the first file that exists (see `_read`), then the environment
 (`PENSTOCK_SITE__NODES=96` is `nodes` of `[site]`), then the command line (`--set site.nodes=96`).
 Options belong to the policy that was set with them: naming another policy drops them.
 """
@@ -19,6 +19,7 @@ from penstock.config.section import Field, Section, fields, values
 from penstock.config.sections import OWN, POLICY_SECTIONS, Config, window
 from penstock.errors import InputError, unknown
 from penstock.files import reason
+from penstock.progress import message
 
 __all__ = ["OWN", "POLICY_SECTIONS", "Config", "values", "window"]
 
@@ -73,6 +74,11 @@ class Loaded:
     origins: Mapping[str, Origin]
     file: Path | None
 
+    def origin(self, key: str) -> Origin:
+        """Return the origin of a key; of a table, that of the entry that was set last."""
+        parts = [part for part in self.origins if f"{part}.".startswith(f"{key}.")]
+        return self.origins[parts[-1]] if parts else Origin()
+
     @contextmanager
     def blame(self, *keys: str) -> Iterator[None]:
         """Put the origin of one of the keys in front of an error about it."""
@@ -111,39 +117,63 @@ def load(
     sections whose policies the caller will use: only these are made, and checked.
     """
     environment = os.environ if environment is None else environment
-    file = find(path, environment)
+    file, text = _read(path, environment)
     merged, origins = dict[str, Any](), dict[str, Origin]()
-    for layer in (defaults, _from_file(file), _from_environment(environment), settings):
+    for layer in (defaults, _from_file(file, text), _from_environment(environment), settings):
         converted = [setting for raw in layer for setting in _convert(raw)]
         for section in POLICY_SECTIONS:
             policy = merged.get(f"{section}.policy", getattr(Config(), section).policy)
             if any(s.key == f"{section}.policy" and s.value != policy for s in converted):
                 for key in [key for key in merged if key.startswith(f"{section}.options.")]:
                     del merged[key], origins[key]
-        merged |= {setting.key: setting.value for setting in converted}
-        origins |= {setting.key: setting.origin for setting in converted}
+        for setting in converted:
+            for key in [key for key in merged if key.startswith(f"{setting.key}.")]:
+                del merged[key], origins[key]  # a whole table replaces its entries
+            merged[setting.key], origins[setting.key] = setting.value, setting.origin
     loaded = Loaded(config=_build(merged), origins=origins, file=file)
-    for name, kind in section_types().items():
+    for name in section_types():
         section = getattr(loaded.config, name.replace("-", "_"))
         if isinstance(section, Section):
-            with loaded.blame(*(f"{name}.{field.key}" for field in fields(kind))):
+            with loaded.blame(*(key for key in origins if key.startswith(f"{name}."))):
                 section.check()
     for section in policies:
         loaded.check_policy(section)
     return loaded
 
 
-def find(path: Path | str | None, environment: Mapping[str, str]) -> Path | None:
-    """Return the file to read: `path`, else $PENSTOCK_CONFIG, else the first of FILES."""
+def _read(path: Path | str | None, environment: Mapping[str, str]) -> tuple[Path | None, str]:
+    """Return the file and its text: `path`, else $PENSTOCK_CONFIG, else the first of FILES.
+
+    A file of FILES that cannot be read is skipped: the user did not name it, and it may be another
+    user's, as where a process keeps root's HOME.
+    """
     sources = [("--config", path), (f"{PREFIX}CONFIG", environment.get(f"{PREFIX}CONFIG"))]
     for source, name in sources:
-        if name:
-            if not Path(name).is_file():
-                raise InputError(f"{source}: there is no file {str(name)!r}; check the name")
-            return Path(name)
+        if not name:
+            continue
+        try:
+            if Path(name).is_file():
+                return Path(name), _text(Path(name))
+        except OSError as error:
+            problem = f"{name} cannot be read: {reason(error).lower()}"
+            raise InputError(f"{source}: {problem}") from error
+        raise InputError(f"{source}: there is no file {str(name)!r}; check the name")
     home = environment.get("HOME", "")
-    candidates = [Path(name.replace("~", home)) for name in FILES if home or "~" not in name]
-    return next((candidate for candidate in candidates if candidate.is_file()), None)
+    for candidate in (Path(name.replace("~", home)) for name in FILES if home or "~" not in name):
+        try:
+            if candidate.is_file():
+                return candidate, _text(candidate)
+        except OSError as error:
+            problem = f"{candidate} cannot be read ({reason(error).lower()})"
+            message(f"penstock: warning: {problem}; it is passed over")
+    return None, ""
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is not valid TOML: {reason(error)}") from error
 
 
 def section_types() -> Mapping[str, type[msgspec.Struct]]:
@@ -161,15 +191,11 @@ def field(key: str) -> Field:
     return _keys(section_types()[section])[name]
 
 
-def _from_file(file: Path | None) -> Iterator[Setting]:
-    if file is None:
-        return
+def _from_file(file: Path | None, text: str) -> Iterator[Setting]:
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        tables = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{file} is not valid TOML: {reason(error)}") from error
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {reason(error).lower()}") from error
     for section, table in tables.items():
         if section not in section_types() and isinstance(table, dict):
             raise InputError(f"{file}: {unknown('section', section, section_types())}")
@@ -190,10 +216,13 @@ def _from_file(file: Path | None) -> Iterator[Setting]:
 def _from_environment(environment: Mapping[str, str]) -> Iterator[Setting]:
     for name, text in sorted(environment.items()):
         if name.startswith(PREFIX) and "__" in name:
-            # A single underscore is part of a word, which TOML writes with a dash.
-            key = name.removeprefix(PREFIX).replace("__", ".").replace("_", "-").lower()
+            # A single underscore is part of a word, which TOML writes with a dash; the entries of
+            # a table, such as users, are no words of ours.
+            *words, last = name.removeprefix(PREFIX).lower().split("__", 2)
+            words = [word.replace("_", "-") for word in words]
+            last = last if len(words) == 2 else last.replace("_", "-")
             origin = Origin(kind="environment", name=name)
-            yield Setting(key=key, value=text, origin=origin, text=True)
+            yield Setting(key=".".join([*words, last]), value=text, origin=origin, text=True)
 
 
 def _convert(setting: Setting) -> Iterator[Setting]:
@@ -202,19 +231,21 @@ def _convert(setting: Setting) -> Iterator[Setting]:
     source = setting.origin.name
     if section not in section_types():
         raise InputError(f"{source}: {unknown('section', section, section_types())}")
-    key, _, option = key.partition(".")
+    key, dot, entry = key.partition(".")
     keys = _keys(section_types()[section])
-    options = key == "options" and section in POLICY_SECTIONS
-    if key not in keys or (option and not options):
+    if key not in keys or (dot and not (entry and keys[key].is_table)):
         raise InputError(
             f"{source}: {unknown('key', setting.key, [f'{section}.{k}' for k in keys])}"
         )
     readings = _readings(setting.value) if setting.text else [setting.value]
-    value = readings[0] if option else _first_valid(readings, keys[key], setting)
-    if not options:
+    if entry:
+        readings = [{entry: value} for value in readings]
+    value = _first_valid(readings, keys[key], setting)
+    if key != "options" or section not in POLICY_SECTIONS:
+        value = value[entry] if entry else value
         yield Setting(key=setting.key, value=value, origin=setting.origin)
         return
-    for name, item in ({option: value} if option else value).items():
+    for name, item in value.items():
         full_name = f"{section}.options.{name.replace('_', '-')}"
         yield Setting(key=full_name, value=item, origin=setting.origin)
 
@@ -226,6 +257,8 @@ def _first_valid(readings: list[Any], field: Field, setting: Setting) -> Any:
         except (ValueError, TypeError):  # msgspec.ValidationError and InputError included
             continue
     expected = f"a whole number, {field.description}" if field.is_integer else field.description
+    if setting.key.count(".") > 1:
+        expected = field.entry
     raise InputError(f"{setting.origin.name}: {setting.key} is {setting.value!r}; give {expected}")
 
 
@@ -242,12 +275,10 @@ def _build(merged: Mapping[str, Any]) -> Config:
     """Return the configuration of values that are converted already."""
     tables: dict[str, dict[str, Any]] = {}
     for key, value in merged.items():
-        section, name, *option = key.split(".", 2)
+        section, name, *entry = key.split(".", 2)
+        name = name.replace("-", "_")
         table = tables.setdefault(section.replace("-", "_"), {})
-        if option:
-            table.setdefault(name, {})[option[0]] = value
-        else:
-            table[name.replace("-", "_")] = value
+        table[name] = {**table.get(name, {}), entry[0]: value} if entry else value
     kinds = {name.replace("-", "_"): kind for name, kind in section_types().items()}
     built: dict[str, Any] = {name: kinds[name](**table) for name, table in tables.items()}
     return Config(**built)

@@ -8,7 +8,7 @@ for a wrong value.
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -42,6 +42,19 @@ class Field:
     def is_integer(self) -> bool:
         """Whether the value is a whole number, written without a unit."""
         return get_args(self.type)[0] is int
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the value is a table, whose entries can be set one by one."""
+        return get_origin(get_args(self.type)[0]) is dict
+
+    @property
+    def entry(self) -> str:
+        """What to give for one entry of a table."""
+        kind = get_args(get_args(self.type)[0])[1]
+        if get_origin(kind) is Literal:
+            return f"one of {', '.join(get_args(kind))}"
+        return f"a {get_origin(kind).__name__}"
 
     def read(self, value: Any) -> Any:
         """Return a value converted to the key's type; ValueError if that is impossible."""

@@ -30,7 +30,13 @@ NAME = {"metavar": "NAME"}
 class SiteSection(Section, frozen=True, kw_only=True):
     """The machine."""
 
-    name: Annotated[str, Meta(description="the site's name, for people")] = "site"
+    name: Annotated[
+        str | None,
+        Meta(
+            description="the site's name, for people; if unset, the controller's host name (live) "
+            "or 'site' (simulated)"
+        ),
+    ] = None
     nodes: Annotated[
         int,
         Meta(
@@ -71,7 +77,7 @@ class SiteSection(Section, frozen=True, kw_only=True):
         if bandwidth is not None:
             bandwidth = quantity("site.bandwidth", bandwidth, units.bandwidth)
         return Site(
-            name=self.name,
+            name=self.name or "site",
             nodes=self.nodes,
             resources=self.resources,
             bandwidth=bandwidth,
@@ -187,8 +193,8 @@ class SimulationSection(Section, frozen=True, kw_only=True):
     knowledge: Annotated[
         str,
         Meta(
-            description="how well policies know w_iter: exact, learned, noisy, or noisy:DECADES "
-            "(noisy:0.5)",
+            description="how well policies know jobs (periods, lengths of phases, work left): "
+            "exact, learned, noisy, or noisy:DECADES (noisy:0.5)",
             extra={"metavar": "KIND"},
         ),
     ] = "exact"

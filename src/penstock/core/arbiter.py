@@ -160,7 +160,8 @@ class _UsableView:
         self.site = replace(view.site, resources=resources)
         self.now, self.jobs = view.now, view.jobs
         self.progress, self.age, self.work_left = view.progress, view.age, view.work_left
-        self.io_done, self.remaining = view.io_done, view.remaining
+        self.io_done, self.expected = view.io_done, view.expected
+        self.done, self.remaining = view.done, view.remaining
 
 
 def allocate(allocator: Allocator, view: View) -> dict[JobId, int]:

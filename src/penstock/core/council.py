@@ -42,7 +42,7 @@ SETTLED, ABSURD = 8, 20.0
 
 
 class Detector(Protocol):
-    """Detects access patterns: a penstock.learn.detection.Model, or another."""
+    """Detects access patterns: a penstock.learn.detection.model.Model, or another."""
 
     def situation(self, observation: Observation) -> tuple[Context | None, float]:
         """Return the context of an I/O node and the confidence; None: no pattern is detected."""

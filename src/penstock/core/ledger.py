@@ -1,10 +1,11 @@
 """What a live controller knows of its jobs, from events and actions alone.
 
 A replay of the same events has the same knowledge, so it makes the same decisions. Until a phase
-has ended, its length is estimated as announced, else as the mean of the job's earlier phases, else
-as the mean of all phases so far; its progress is the time since its turn began, up to that length.
-Time spent waiting for a turn is neither computing nor I/O. A job's work is its hint `phases` times
-its hint `period`, else its volume and compute time.
+has ended, its length is expected to be as announced, else the mean of the job's earlier phases,
+else it is not known. What it has done is estimated by the share of the resource that it was
+granted, and replaced by what was measured once it has ended. Time spent waiting for a turn is
+neither computing nor I/O. A job's work is its hint `phases` times its hint `period`, else its
+volume and compute time.
 """
 
 import math
@@ -46,20 +47,32 @@ def knows(needs: frozenset[str]) -> None:
         )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Part:
-    """A phase on one resource: its progress, and whether it transfers now."""
+    """A phase on one resource: what is done of it, and at which rate it goes on."""
 
-    done: float = 0.0
-    since: float | None = None
-    share: float = 1.0
+    done: float = 0.0  # isolated seconds
+    since: float = 0.0
+    rate: float = 0.0  # isolated seconds per second: one if the job is alone
+    weight: float = 1.0
+    max_share: float = 1.0
 
     def passed(self, now: float) -> float:
-        """Return its isolated seconds so far, if it was alone during its turns."""
-        return self.done + (0.0 if self.since is None else (now - self.since) * self.share)
+        return self.done + (now - self.since) * self.rate
 
-    def stop(self, now: float) -> None:
-        self.done, self.since = self.passed(now), None
+    def go_on(self, now: float, rate: float) -> None:
+        """Change the rate."""
+        self.done, self.since, self.rate = self.passed(now), now, rate
+
+
+def _divide(parts: Iterable[_Part], capacity: float) -> Iterable[tuple[_Part, float]]:
+    """Yield the share of each part: by weight, none above its cap, nothing left unused."""
+    by_cap = sorted(parts, key=lambda part: part.max_share / part.weight)
+    weights = [part.weight for part in by_cap]
+    for first, part in enumerate(by_cap):
+        share = min(part.max_share, capacity * part.weight / math.fsum(weights[first:]))
+        capacity -= share
+        yield part, share
 
 
 @dataclass(slots=True)
@@ -72,8 +85,7 @@ class _PhaseProgress:
 
     def passed(self, now: float) -> float:
         """Return its progress on the slowest resource."""
-        passed = min(part.passed(now) for part in self.parts.values())
-        return passed if self.expected is None else min(passed, self.expected)
+        return min(part.passed(now) for part in self.parts.values())
 
 
 @dataclass(slots=True)
@@ -100,8 +112,7 @@ class Ledger:
         self.jobs: Mapping[JobId, Job] = {} if jobs is None else jobs
         self.now = 0.0
         self._accounts: dict[JobId, _Account] = {}
-        self._all_io = 0.0
-        self._all_phases = 0
+        self._transferring: dict[ResourceId, dict[JobId, _Part]] = {}
 
     def attend(self, manager: Manager) -> None:
         """Use the Manager's jobs from now on; the Manager has this ledger as its view."""
@@ -116,7 +127,10 @@ class Ledger:
             case JobStarted():
                 self._accounts[event.job.id] = _Account(self.now, self.now)
             case JobEnded():
-                self._accounts.pop(event.job, None)
+                account = self._accounts.pop(event.job, None)
+                if account is not None and account.phase is not None:
+                    for resource in account.phase.parts:
+                        self._leave(event.job, resource)
             case PhaseBegan() if event.job in self._accounts:
                 self._begin(self._accounts[event.job], event)
             case PhaseEnded() if event.job in self._accounts:
@@ -125,6 +139,7 @@ class Ledger:
 
     def did(self, actions: Iterable[Action]) -> None:
         """Account for what the Manager decided on the event."""
+        changed: dict[ResourceId, None] = {}
         for action in actions:
             if not isinstance(action, Admit | Hold) or action.job not in self._accounts:
                 continue
@@ -132,9 +147,28 @@ class Ledger:
             if phase is None or action.resource not in phase.parts:
                 continue
             part = phase.parts[action.resource]
-            part.stop(self.now)
+            transferring = self._transferring.setdefault(action.resource, {})
             if isinstance(action, Admit):
-                part.since, part.share = self.now, action.max_share
+                part.weight, part.max_share = action.weight, action.max_share
+                transferring[action.job] = part
+            elif transferring.pop(action.job, None) is not None:
+                part.go_on(self.now, 0.0)
+            changed[action.resource] = None
+        for resource in changed:
+            self._divide(resource)
+
+    def _leave(self, job: JobId, resource: ResourceId) -> None:
+        if self._transferring.get(resource, {}).pop(job, None) is not None:
+            self._divide(resource)
+
+    def _divide(self, resource: ResourceId) -> None:
+        """Divide a resource among the jobs that transfer on it now."""
+        parts = self._transferring[resource].values()
+        if not parts:
+            return
+        capacity = self.site.capacity[min(len(parts), len(self.site.capacity)) - 1]
+        for part, share in _divide(parts, capacity):
+            part.go_on(self.now, share / part.max_share)
 
     def expected_io(self, job: JobId) -> float | None:
         """Return the mean length of the job's phases so far, or None before the first has ended."""
@@ -167,7 +201,7 @@ class Ledger:
         if isinstance(phases, int | float) and isinstance(period, int | float):
             return self._iterations_left(job.id, phases, period)
         try:
-            return max(0.0, isolated_time(job, self.site) - self.progress(job))
+            return isolated_time(job, self.site) - self.progress(job)
         except InputError:
             return math.nan
 
@@ -180,21 +214,28 @@ class Ledger:
             return left
         if account.phase is None:
             return max(left - min(self.now - account.idle_since, period), 0.0)
-        return max(left - period, 0.0) + self._left(account.phase)
+        expected = account.phase.expected
+        rest = 0.0 if expected is None else expected - account.phase.passed(self.now)
+        return max(left - period, 0.0) + max(rest, 0.0)
+
+    def expected(self, request: Request) -> float | None:
+        """The announced length of the phase, or the mean of the job's earlier ones."""
+        phase = self._phase(request)
+        return None if phase is None else phase.expected
+
+    def done(self, request: Request) -> float:
+        """What the phase has done, if it got the share that it was granted."""
+        phase = self._phase(request)
+        return 0.0 if phase is None else phase.passed(self.now)
 
     def remaining(self, request: Request) -> float:
-        """The request's expected length less what is done of it; zero once it is overdue."""
-        account = self._accounts.get(request.job.id)
-        phase = None if account is None else account.phase
-        if phase is None:
-            return 0.0
-        return self._left(phase)
+        """What is expected less what is done: negative once the phase is overdue."""
+        expected = self.expected(request)
+        return (math.inf if expected is None else expected) - self.done(request)
 
-    def _left(self, phase: _PhaseProgress) -> float:
-        expected = phase.expected
-        if expected is None:
-            expected = self._all_io / self._all_phases if self._all_phases else 0.0
-        return max(0.0, expected - phase.passed(self.now))
+    def _phase(self, request: Request) -> _PhaseProgress | None:
+        account = self._accounts.get(request.job.id)
+        return None if account is None else account.phase
 
     def _sane(self, event: Event) -> Event:
         """Return the event with the present time, and without invalid lengths of agents."""
@@ -216,8 +257,8 @@ class Ledger:
         expected = self.expected_io(event.job) if event.io is None else event.io
         account.phase = _PhaseProgress({r: _Part() for r in event.resources}, expected)
         if not event.resources:
-            # Without I/O nodes it needs no turn.
-            account.phase.parts[DIRECT_PATH] = _Part(since=self.now)
+            # Without I/O nodes it needs no turn, and nobody is in its way.
+            account.phase.parts[DIRECT_PATH] = _Part(since=self.now, rate=1.0)
 
     def _end(self, account: _Account, event: PhaseEnded) -> None:
         phase = account.phase
@@ -225,13 +266,12 @@ class Ledger:
             return
         phase.io = max(phase.io, event.io)
         phase.parts.pop(event.resource, None)
+        self._leave(event.job, event.resource)
         if phase.parts:
             return
         account.io += phase.io
         account.phases += phase.io > 0
         account.idle_since, account.phase = max(self.now - event.idle, account.started), None
-        self._all_io += phase.io
-        self._all_phases += phase.io > 0
 
 
 def decide(manager: Manager, ledger: Ledger, event: Event) -> tuple[Event, list[Action]]:

@@ -1,10 +1,12 @@
 """The decisions of Penstock: events in, actions out, the same in simulator and controller.
 
-This is the one turn logic. A phase requests all its resources in one event, with one key (turn,
-arrival, serial), so every resource orders jobs alike. A group admits its next job while the
-`max_share` of the admitted jobs sum to less than one; a preemptive policy chooses again at every
-event of the resource, and a job that loses its place is held. The native engine has the same logic
-in C++; tests keep the two equal to the last bit.
+This is the one turn logic. Events are heard, then decided on: a simulator hears all events of one
+instant before it asks for a decision, a live controller decides after each. A phase requests all
+its resources in one event, with one key (turn, arrival, serial), so every resource orders jobs
+alike. A group admits its next job while it has a free place, or while the `max_share` of the
+admitted jobs sum to less than one; a preemptive policy chooses again at every event of the
+resource, and a job that loses its place is held. The native engine has the same logic in C++;
+tests keep the two equal to the last bit.
 
 On a live site a group can also be fair to users: each user has a queue, in the policy's order, and
 a free place goes to the user whose last turn is longest ago. A preemptive policy then chooses
@@ -34,8 +36,10 @@ from penstock.model import (
     Request,
     ResourceId,
     View,
+    WakeAt,
+    Woke,
 )
-from penstock.policies.base import Own, Sharing
+from penstock.policies.base import Own, Rule, Sharing
 
 
 @dataclass(order=True, slots=True)
@@ -57,7 +61,9 @@ class _Group:
     served: dict[str, int] = field(default_factory=dict)  # number of each user's last turn
     turns: int = 0
 
-    def has_room(self) -> bool:
+    def has_room(self, places: int) -> bool:
+        if len(self.admitted) < places:
+            return True
         return math.fsum(t.request.job.max_share for t in self.admitted) < 1.0
 
     def leave(self, job: JobId) -> None:
@@ -96,8 +102,9 @@ class _OpenRequest:
 
     request: Request
     group: Hashable
-    weight: float
+    weights: dict[ResourceId, float]
     open_resources: set[ResourceId]
+    transfers: set[ResourceId] = field(default_factory=set)
 
 
 class Manager:
@@ -118,7 +125,7 @@ class Manager:
         arbitrate: Arbitrate | None = None,
         fair_users: bool = False,
     ) -> None:
-        self.sharing = sharing
+        self.rule = Rule(sharing)
         self.jobs: dict[JobId, Job] = {}
         self._view = view
         self._learn = learn
@@ -127,14 +134,22 @@ class Manager:
         self._periods: dict[JobId, Period] = {}
         self._phases: dict[JobId, _OpenRequest] = {}
         self._groups: dict[tuple[ResourceId, Hashable], _Group] = {}
+        self._requests: list[Request] = []
+        self._undecided: dict[tuple[ResourceId, Hashable], None] = {}
+        self._touched: dict[ResourceId, None] = {}
+        self._actions: list[Action] = []
 
     def handle(self, event: Event) -> list[Action]:
-        """Return what to do about an event."""
+        """Return what to do about an event that no other one of the same instant follows."""
+        return [*self.hear(event), *self.decide()]
+
+    def hear(self, event: Event) -> list[Action]:
+        """Take an event; return what to do about it that is no question of turns."""
+        actions: list[Action] = []
+        request = self._request(event) if isinstance(event, PhaseBegan) else None
         match event:
-            case PhaseBegan():
-                return list(self._begin(event))
             case PhaseEnded():
-                return list(self._end(event))
+                self._end(event)
             case JobStarted():
                 self.jobs[event.job.id] = event.job
                 if self._learn is not None:
@@ -142,9 +157,33 @@ class Manager:
             case JobEnded():
                 self.jobs.pop(event.job, None)
                 self._periods.pop(event.job, None)
-        if self._arbitrate is None:
-            return []
-        return list(self._arbitrate(event, self._view))
+            case Woke() if self.rule.observes:
+                self._undecided |= dict.fromkeys(self._groups)
+                for phase in self._phases.values():
+                    self._touched |= dict.fromkeys(sorted(phase.transfers))
+        if (wake := self.rule.observe(event, self._view)) is not None:
+            actions.append(WakeAt(time=wake))
+        if request is not None:  # if the policy raised, the phase never began: see `in_phase`
+            self._requests.append(request)
+        if self._arbitrate is not None and not isinstance(event, PhaseBegan | PhaseEnded):
+            actions += self._arbitrate(event, self._view)
+        return actions
+
+    def decide(self) -> list[Action]:
+        """Return who transfers from now on, and who waits, after the events heard so far."""
+        # A policy may raise anywhere: what was not decided then is decided at the next event.
+        while self._requests:
+            self._actions += self._open(self._requests.pop(0))
+        while self._undecided:
+            resource, group = key = next(iter(self._undecided))
+            del self._undecided[key]
+            self._actions += self._choose(resource, self._groups[resource, group])
+        touched, self._touched = self._touched, {}
+        if self.rule.reweighs:
+            for resource in touched:
+                self._actions += self._reweigh(resource)
+        actions, self._actions = self._actions, []
+        return actions
 
     def in_phase(self, job: JobId) -> bool:
         """Tell whether a phase is in progress; False for one whose policy raised an exception."""
@@ -172,7 +211,7 @@ class Manager:
         """Return the estimator of a job's w_iter, if it has one."""
         return self._periods.get(job)
 
-    def _begin(self, event: PhaseBegan) -> Iterable[Action]:
+    def _request(self, event: PhaseBegan) -> Request:
         job = self.jobs[event.job]
         period = self._periods.get(event.job)
         if (
@@ -181,64 +220,93 @@ class Manager:
             is not None
         ):
             job = self.jobs[event.job] = replace(job, w_iter=w_iter)
-        request = Request(job=job, arrival=event.time, resources=event.resources, io=event.io)
-        group = self.sharing.group(job)
-        weight = self.sharing.weight(job)
-        self._phases[job.id] = _OpenRequest(request, group, weight, set(event.resources))
-        for resource in event.resources:
+        return Request(job=job, arrival=event.time, resources=event.resources, io=event.io)
+
+    def _open(self, request: Request) -> Iterable[Action]:
+        job = request.job
+        group = self.rule.group(job, self._view)
+        weight = self.rule.weight(job, self._view)
+        weights = dict.fromkeys(request.resources, weight)
+        self._phases[job.id] = _OpenRequest(request, group, weights, set(request.resources))
+        for resource in request.resources:
+            self._touched[resource] = None
             if group is Own.GROUP:
                 yield self._admit(request, resource)
                 continue
             mates = self._groups.setdefault((resource, group), _Group())
-            turn = self.sharing.turn(request, self._view)
+            turn = self.rule.turn(request, self._view)
             queue = mates.waiting.setdefault(self._queue_name(job), [])
-            insort(queue, _Turn(turn, event.time, job.serial, request))
-            yield from self._choose(resource, mates)
+            insort(queue, _Turn(turn, request.arrival, job.serial, request))
+            self._undecided[resource, group] = None
 
-    def _end(self, event: PhaseEnded) -> Iterable[Action]:
+    def _end(self, event: PhaseEnded) -> None:
         phase = self._phases[event.job]
         is_open = event.resource in phase.open_resources
         phase.open_resources.discard(event.resource)
-        # First of all: a policy may raise below, and the phase is over nevertheless.
+        phase.transfers.discard(event.resource)
+        # What a decision that raised had left to say of this phase is said no more.
+        self._actions = [
+            action
+            for action in self._actions
+            if not (
+                isinstance(action, Admit | Hold)
+                and (action.job, action.resource) == (event.job, event.resource)
+            )
+        ]
         if not phase.open_resources:
             del self._phases[event.job]
             if event.job in self._periods:
                 self._periods[event.job].ended(event.time - event.idle, event.io)
-        if is_open and phase.group is not Own.GROUP:
-            group = self._groups[event.resource, phase.group]
-            group.leave(event.job)
-            yield from self._choose(event.resource, group)
+        if is_open:
+            self._touched[event.resource] = None
+            if phase.group is not Own.GROUP:
+                self._groups[event.resource, phase.group].leave(event.job)
+                self._undecided[event.resource, phase.group] = None
 
     def _choose(self, resource: ResourceId, group: _Group) -> Iterable[Action]:
-        rivals = self.sharing.preemptive and len(group.admitted) > 1
+        rivals = self.rule.preemptive and len(group.admitted) > 1
         if not group.waiting and not rivals:
             return
         before = {t.request.job.id: t for t in group.admitted}
         holding: list[str] = []
-        if self.sharing.preemptive:
+        if self.rule.preemptive:
             for holder in group.admitted:
-                holder.turn = self.sharing.turn(holder.request, self._view)
+                holder.turn = self.rule.turn(holder.request, self._view)
                 holding.append(self._queue_name(holder.request.job))
                 insort(group.waiting.setdefault(holding[-1], []), holder)
             group.admitted = []
-        if self.sharing.dynamic:
+        if self.rule.dynamic:
             for queue in group.waiting.values():
                 for waiting in queue:
-                    waiting.turn = self.sharing.turn(waiting.request, self._view)
+                    waiting.turn = self.rule.turn(waiting.request, self._view)
                 queue.sort()
-        while group.waiting and group.has_room():
+        while group.waiting and group.has_room(self.rule.places):
             group.admitted.append(group.next(holding))
         now = {t.request.job.id for t in group.admitted}
         for turn in sorted(turn for job, turn in before.items() if job not in now):
+            self._phases[turn.request.job.id].transfers.discard(resource)
             yield Hold(job=turn.request.job.id, resource=resource)
         for turn in group.admitted:
             if turn.request.job.id not in before:
                 yield self._admit(turn.request, resource)
 
+    def _reweigh(self, resource: ResourceId) -> Iterable[Action]:
+        """Admit those that transfer again if their weight has changed."""
+        transferring = [p for p in self._phases.values() if resource in p.transfers]
+        for phase in sorted(transferring, key=lambda p: p.request.job.serial):
+            job = self.jobs[phase.request.job.id]
+            weight = self.rule.weight(job, self._view)
+            if weight != phase.weights[resource]:
+                phase.weights[resource] = weight
+                yield self._admit(phase.request, resource)
+
     def _queue_name(self, job: Job) -> str:
         return job.user if self._fair_users else ""
 
     def _admit(self, request: Request, resource: ResourceId) -> Admit:
-        job = request.job
-        weight = self._phases[job.id].weight
+        job, phase = request.job, self._phases[request.job.id]
+        phase.transfers.add(resource)
+        if self.rule.reweighs:  # it may have waited
+            phase.weights[resource] = self.rule.weight(self.jobs[job.id], self._view)
+        weight = phase.weights[resource]
         return Admit(job=job.id, resource=resource, weight=weight, max_share=job.max_share)

@@ -1,4 +1,4 @@
-"""What windows of TWINS were worth: rewards that our own I/O nodes measured, scenario by scenario.
+"""Rewards of TWINS windows that our own I/O nodes measured, scenario by scenario.
 
 `windows.csv`: bandwidth of busy I/O nodes in MiB/s, their mean over each interval of a run of real
 processes on the emulated file system `disks`. `penstock tuner measure` writes such a file.

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from penstock.errors import InputError
-from penstock.files import reason
+from penstock.files import reason, replacing
 
 T = TypeVar("T")
 
@@ -50,6 +50,12 @@ class Format(Generic[T]):
             raise InputError(f"{name}: it is damaged: {reason(error)}; {self.remedy}") from error
         except InputError as error:
             raise InputError(f"{name}: {error}; {self.remedy}") from error
+
+    @staticmethod
+    def save(model: msgspec.Struct, path: Path) -> None:
+        """Write a model, whole or not at all."""
+        with replacing(path) as partial:
+            partial.write_bytes(msgspec.json.encode(model) + b"\n")
 
     def load(self, path: Path) -> T:
         """Read a model file; InputError says why it cannot be read."""

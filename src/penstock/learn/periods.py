@@ -98,17 +98,6 @@ class Changes:
         self.variance_ += weight * (square - self.variance_)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Estimate:
-    """The state of a Period before an iteration, to be restored if its phase is discarded."""
-
-    w_iter: float | None
-    stable: float | None
-    observations: int
-    iterations: int
-    changes: Changes
-
-
 class Period:
     """An online estimate of one job's w_iter.
 
@@ -135,7 +124,8 @@ class Period:
         self._last_end: float | None = None
         self._last_io = 0.0
         self._began: float | None = None
-        self._before: _Estimate | None = None
+        self._before: tuple[float | None, float | None, int, int, Changes] | None = None
+        """The estimate before an iteration, to be restored if its phase is discarded."""
         if prior is not None and 0 < prior.w_iter < math.inf and prior.observations > 0:
             self.w_iter_ = self.stable_ = prior.w_iter
             self.observations_ = prior.observations
@@ -171,13 +161,8 @@ class Period:
         self._began = time
         if self._last_end is not None and time >= self._last_end:
             if self._changes is not None:
-                self._before = _Estimate(
-                    w_iter=self.w_iter_,
-                    stable=self.stable_,
-                    observations=self.observations_,
-                    iterations=self._iterations,
-                    changes=copy.copy(self._changes),
-                )
+                estimate = (self.w_iter_, self.stable_, self.observations_, self._iterations)
+                self._before = (*estimate, copy.copy(self._changes))
             self._observe(time - self._last_end + self._last_io)
         return self.stable_
 
@@ -193,11 +178,10 @@ class Period:
             self._last_end = time
             self._last_io = io
             self._before = None
-        elif self._before is not None and self._changes is not None:
+        elif self._before is not None:
             before, self._before = self._before, None
-            self.w_iter_, self.stable_ = before.w_iter, before.stable
-            self.observations_, self._iterations = before.observations, before.iterations
-            self._changes = before.changes
+            self.w_iter_, self.stable_ = before[:2]
+            self.observations_, self._iterations, self._changes = before[2:]
 
     def _observe(self, iteration: float) -> None:
         if not 0 < iteration < math.inf:

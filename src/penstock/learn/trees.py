@@ -17,7 +17,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
     """A decision tree: node 0 is its root, and children come after their parents."""
 
     feature: list[int]
-    """Of each node: the index of its feature; -1 for a leaf."""
+    """The index of the feature that each node splits on; -1 for a leaf."""
     threshold: Floats
     """Values at or below it go to the left child."""
     left: list[int]

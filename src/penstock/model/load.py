@@ -53,13 +53,13 @@ def _part(time: Floats, whole: Floats) -> Floats:
 def isolated_io(job: Job, site: Site) -> float:
     """Return V / b: the I/O time of a job that has one resource to itself.
 
-    b is the job's curve at one resource, else the site's bandwidth, else one: without either a
-    volume is in isolated seconds.
+    b is the job's curve at one resource, else the part of the site's bandwidth that the job can
+    use; a site without a bandwidth has one, so that volumes are in seconds of a whole resource.
     """
     if job.volume is None or not 0 <= job.volume < math.inf:
         raise InputError(f"job {job.id!r} has {_unusable('volume', job.volume)}; give its volume")
     if job.curve is None:
-        return job.volume / (site.bandwidth or 1.0)
+        return job.volume / (site.bandwidth or 1.0) / job.max_share
     try:
         return job.volume / job.curve.bandwidth(1)
     except InputError as error:

@@ -12,8 +12,8 @@ PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 class Observation:
     """The metrics of one I/O node over one interval (thesis forwarding, 3.2).
 
-    A handle is a file, whoever has it open. Requests count when they arrive, bytes when they have
-    been served.
+    A handle is a file, whichever client has it open. Requests count when they arrive, bytes when
+    they have been served.
     """
 
     seconds: float
@@ -24,12 +24,12 @@ class Observation:
     read_bytes: int
     write_bytes: int
     handles: int
-    """Files that were asked for."""
+    """Files that requests arrived for."""
     clients: int
-    """Connections that asked."""
+    """Connections that sent requests."""
     smallest: int
     largest: int
-    """Of the requests, in bytes; 0 where there was none."""
+    """Request sizes in bytes; 0 if there was no request."""
     asked: int
     """Bytes of all requests that arrived."""
     distance: float

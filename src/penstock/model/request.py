@@ -10,8 +10,8 @@ from penstock.model.site import ResourceId
 class Request:
     """An I/O phase asks for all its resources in one event.
 
-    `io` is the phase's length in isolated seconds where it is known (a policy that reads it says
-    so in `needs`), `arrival` when it was asked for.
+    `io` is the length that is expected of the phase, in isolated seconds, or None (a policy that
+    reads it says so in `needs`); `arrival` is when it was asked for.
     """
 
     job: Job

@@ -6,7 +6,7 @@ from penstock.errors import InputError
 
 ResourceId = int
 DIRECT_PATH: ResourceId = -1
-"""Where a job without I/O nodes does its I/O: past all of them, and in nobody's way."""
+"""The resource of a job with direct I/O: it competes with no other job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

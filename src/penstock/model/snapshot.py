@@ -38,6 +38,14 @@ class Snapshot:
         """Nothing is done."""
         return 0.0
 
+    def expected(self, request: Request) -> float | None:
+        """What the request says."""
+        return request.io
+
+    def done(self, request: Request) -> float:  # noqa: ARG002
+        """Nothing is done."""
+        return 0.0
+
     def remaining(self, request: Request) -> float:
         """All of it."""
-        return math.nan if request.io is None else request.io
+        return math.inf if request.io is None else request.io

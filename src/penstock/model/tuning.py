@@ -27,11 +27,11 @@ class Context:
     pattern: str
     """One of PATTERNS, or "unknown"."""
     size: int
-    """Of requests: the power of two at or below their mean, in bytes."""
+    """Mean request size in bytes, rounded down to a power of two."""
     load: int
-    """Of clients an I/O node: the power of two at or below their number."""
+    """Clients per I/O node, rounded down to a power of two."""
 
 
 def power_of_two(number: int) -> int:
-    """Return the one at or below a number: contexts do not tell sizes apart that are near."""
+    """Round a number down to a power of two, so that similar sizes share a context."""
     return 1 << (max(number, 1).bit_length() - 1)

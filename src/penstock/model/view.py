@@ -30,7 +30,10 @@ class View(Protocol):
         ...
 
     def progress(self, job: Job) -> float:
-        """Work that the job has done since it started, in isolated seconds (compute and I/O)."""
+        """Work that the job has done until now, compute and I/O, in its isolated seconds.
+
+        Isolated is as if it ran alone. Time spent waiting for a turn is no work.
+        """
         ...
 
     def age(self, job: Job) -> float:
@@ -38,13 +41,27 @@ class View(Protocol):
         ...
 
     def work_left(self, job: Job) -> float:
-        """Isolated seconds of work (compute and I/O) that the job has still to do."""
+        """Isolated seconds of work that the job is expected to have left; NaN if unknown."""
         ...
 
     def io_done(self, job: Job) -> float:
         """Isolated seconds of I/O that the job has done since it started."""
         ...
 
+    def expected(self, request: Request) -> float | None:
+        """How many isolated seconds the phase is expected to need, or None if unknown.
+
+        It is an estimate: a phase can be overdue.
+        """
+        ...
+
+    def done(self, request: Request) -> float:
+        """How many isolated seconds of the phase are done, on its slowest resource."""
+        ...
+
     def remaining(self, request: Request) -> float:
-        """Isolated seconds of I/O that the request still needs, on its slowest resource."""
+        """What is expected of the phase less what is done; negative: it is overdue.
+
+        It is infinite where nothing is expected.
+        """
         ...

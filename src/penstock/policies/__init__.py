@@ -1,1 +1,1 @@
-"""The decisions, one policy a file; `base` has the protocols they follow."""
+"""The decisions, one policy per file; `base` has the protocols they follow."""

@@ -17,8 +17,6 @@ refuses the policy.
 To write a sharing policy, derive from `ByArrival` and override `group`, `weight` or `turn`:
 
     class ShortestIo(ByArrival):
-        order = None                     # call turn(); the inherited order would be used otherwise
-
         def group(self, job):
             return "all"                 # one job at a time
 
@@ -28,8 +26,10 @@ To write a sharing policy, derive from `ByArrival` and override `group`, `weight
 `penstock simulate jobs.json --policy ./mine.py:ShortestIo` runs it.
 """
 
+import copy
+import inspect
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from penstock.errors import InputError
 from penstock.model import (
     Context,
+    Event,
     Job,
     JobId,
     Request,
@@ -67,36 +68,52 @@ class Own(Enum):
 class Sharing(Protocol):
     """Who may transfer on a resource, and with which share.
 
-    Jobs of one group take turns: one transfers at a time (more only while the caps of those that
-    transfer leave capacity unused). The smallest `turn` goes first, then the earlier request, then
-    the earlier job. The jobs that transfer, at most one of each group, share the resource by
-    weight. A job in the group `Own.GROUP` never waits.
+    Jobs of one group take turns: `places` of them transfer at a time (more only while the caps of
+    those that transfer leave capacity unused). The smallest `turn` goes first, then the earlier
+    request, then the earlier job; all requests of one instant are compared. The jobs that transfer
+    share the resource by weight. A job in the group `Own.GROUP` never waits.
 
-    Group and weight depend on the job alone. They are read when a phase begins and hold for that
-    phase: a better estimate of `w_iter` moves a job to another group between two phases.
+    Group and weight are read when a phase begins. The group holds for that phase: a better
+    estimate of `w_iter` moves a job to another group between two phases. So does the weight,
+    unless the policy `reweighs`. Both may take the view as a second argument.
+
+    A policy keeps no state but what it makes of the events that it observes: `group`, `weight` and
+    `turn` may be called any number of times.
     """
 
     preemptive: ClassVar[bool]
-    """Choose the job of a group again at every event of its resource, also during a transfer."""
+    """Choose the jobs of a group again at every event of its resource, also during a transfer."""
     dynamic: ClassVar[bool]
     """`turn` changes while requests wait: call it at each decision, O(waiting requests)."""
     needs: ClassVar[frozenset[str]]
-    """What the policy must know: "w_iter", "remaining", "progress", "work", "io", "profile"."""
-    order: ClassVar[str | None]
-    """The native engine's name for `turn`; None: the engine calls `turn`. A policy that overrides
-    `turn` sets None."""
+    """What the policy must know: see NEEDS."""
 
-    def group(self, job: Job) -> Hashable:
-        """Return the group that the job takes turns in."""
+    @property
+    def group(self) -> Callable[..., Hashable]:
+        """A method, of the job or of job and view: the group that the job takes turns in."""
         ...
 
-    def weight(self, job: Job) -> float:
-        """Return the job's weight against the other jobs that transfer; above zero."""
+    @property
+    def weight(self) -> Callable[..., float]:
+        """A method, of the job or of job and view: its weight against the others; above zero."""
         ...
 
     def turn(self, request: Request, view: View) -> float:
         """Return the request's position in its group; the smallest goes first."""
         ...
+
+
+NEEDS: Mapping[str, str] = MappingProxyType(
+    {
+        "io": "the expected length of an I/O phase",
+        "profile": "the class that a generator drew the job from",
+        "progress": "the work and I/O that a job has done",
+        "remaining": "how much of a phase is expected to be left",
+        "w_iter": "the time of an iteration",
+        "work": "how much work a job has left",
+    }
+)
+"""What a sharing policy may need to know of a job."""
 
 
 class ByArrival:
@@ -105,7 +122,11 @@ class ByArrival:
     preemptive: ClassVar[bool] = False
     dynamic: ClassVar[bool] = False
     needs: ClassVar[frozenset[str]] = frozenset()
-    order: ClassVar[str | None] = "arrival"
+    reweighs: ClassVar[bool] = False
+    """The weight of a job changes while it transfers: call `weight` at every event of the resource,
+    and whenever the policy is woken."""
+    places: int = 1
+    """How many jobs of a group may transfer at a time."""
 
     def weight(self, job: Job) -> float:  # noqa: ARG002
         """Return one: all jobs have the same weight."""
@@ -116,21 +137,31 @@ class ByArrival:
         return 0.0
 
 
-class CheckedSharing:
-    """Wraps a sharing policy and checks what its methods return: it may come from a user's file."""
+class Rule:
+    """A sharing policy as its hosts call it: with defaults, and with its answers checked.
+
+    A policy may come from a user's file. One that has a method `observe(event, view)` is shown
+    every event before the decision, and may return a time to be woken at.
+    """
 
     def __init__(self, policy: Sharing) -> None:
         self.policy = policy
-        self.preemptive, self.dynamic = policy.preemptive, policy.dynamic
-        self.needs, self.order = policy.needs, policy.order
+        self.preemptive, self.dynamic = bool(policy.preemptive), bool(policy.dynamic)
+        self.reweighs: bool = getattr(policy, "reweighs", False)
+        self.places: int = getattr(policy, "places", 1)
+        self.observes = callable(getattr(policy, "observe", None))
+        self._group_sees, self._weight_sees = sees_view(policy.group), sees_view(policy.weight)
         self._name = type(policy).__name__
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.policy, name)
+    @property
+    def depends_on_the_job_alone(self) -> bool:
+        """Whether group and weight are the same in every phase of a job."""
+        return not (self._group_sees or self._weight_sees or self.observes or self.reweighs)
 
-    def group(self, job: Job) -> Hashable:
+    def group(self, job: Job, view: View) -> Hashable:
         """Return the policy's group; InputError if it is not hashable."""
-        group = self.policy.group(job)
+        ask = self.policy.group
+        group = ask(job, view) if self._group_sees else ask(job)
         try:
             hash(group)
         except TypeError:
@@ -139,19 +170,45 @@ class CheckedSharing:
             ) from None
         return group
 
-    def weight(self, job: Job) -> float:
-        """Return the policy's weight; InputError unless it is finite and above zero."""
-        weight = self.policy.weight(job)
-        if not isinstance(weight, int | float) or not 0 < weight < math.inf:
-            raise InputError(f"{self._name}: weight {weight!r}; it must be finite and above zero")
+    def weight(self, job: Job, view: View) -> float:
+        """Return the policy's weight; InputError unless rates can be computed with it."""
+        ask = self.policy.weight
+        weight = ask(job, view) if self._weight_sees else ask(job)
+        if not isinstance(weight, int | float) or not 1e-12 <= weight <= 1e12:
+            raise InputError(
+                f"{self._name}: weight() of job {job.id!r} is {weight!r}; give 1e-12 to 1e12"
+            )
         return weight
 
     def turn(self, request: Request, view: View) -> float:
         """Return the policy's turn; InputError unless it is a number."""
         turn = self.policy.turn(request, view)
         if not isinstance(turn, int | float) or math.isnan(turn):
-            raise InputError(f"{self._name}: turn {turn!r}; it must be a number")
+            raise InputError(f"{self._name}: turn() returned {turn!r}; it must be a number")
         return turn
+
+    def observe(self, event: Event, view: View) -> float | None:
+        """Show the policy an event; return when it wants to be woken."""
+        if not self.observes:
+            return None
+        wake: float | None = self.policy.observe(event, view)  # type: ignore[attr-defined]
+        if wake is not None and not (isinstance(wake, int | float) and view.now < wake < math.inf):
+            raise InputError(
+                f"{self._name}: observe() returned {wake!r}; give None or a time after view.now"
+            )
+        return wake
+
+
+def without_trace(policy: Sharing) -> Sharing:
+    """Return a policy for one run: what it observes there does not change the one given."""
+    return copy.deepcopy(policy) if hasattr(policy, "observe") else policy
+
+
+def sees_view(method: Callable[..., Any]) -> bool:
+    """Tell whether a policy's `group` or `weight` takes the view beside the job."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(method).parameters.values()
+    return sum(each.kind in kinds for each in parameters) > 1
 
 
 @runtime_checkable

@@ -18,8 +18,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.records import lines
-from penstock.records.header import FORMAT, VERSION, Header
-from penstock.records.lines import Entry
+from penstock.records.lines import FORMAT, VERSION, Entry, Header
 
 LONGEST_LINE = 1 << 24
 """Bytes; a file with a longer line is not a record, and is not read into memory to find out."""

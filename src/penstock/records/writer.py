@@ -3,11 +3,13 @@
 The controller puts lines into a queue; a thread writes them, so that a slow disk delays no turn.
 Lines that cannot be written (on a full disk, for example) stay in the queue and are tried again.
 Once the queue is full, lines are lost and counted. After a loss a new part begins; its header says
-how many lines are missing and which jobs run.
+how many lines are missing and which jobs run. Old parts are removed, the oldest first.
 """
 
 import logging
+import math
 import os
+import re
 import threading
 import time
 from collections import deque
@@ -21,18 +23,53 @@ import msgspec
 from penstock.files import reason
 from penstock.model import Action, Event, JobEnded, JobId, JobStarted
 from penstock.records import lines
-from penstock.records.header import Header
-from penstock.records.retention import Retention
+from penstock.records.lines import Header
 
 DAY = 86400
 BATCH = 1024
 """Lines that are written at once."""
 PRUNE_INTERVAL = 3600.0
 """Seconds between two removals of old parts; the start of a part removes them, too."""
-KEEP_ALL = Retention()
+_PART = re.compile(r"record-\d{8}-\d{6}-[0-9a-f]+-\d{4,}\.jsonl(\.gz)?")
 log = logging.getLogger("penstock.records")
 
 Running = dict[JobId, JobStarted]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """Parts older than `seconds` are removed, and the oldest parts beyond `bytes` in total."""
+
+    seconds: float = math.inf
+    bytes: float = math.inf
+
+    def prune(self, directory: Path, now: float, but: Path | None = None) -> list[Path]:
+        """Remove parts that are too old or too many, except one; return the removed ones.
+
+        `now` is in seconds since the epoch.
+        """
+        if self.seconds == self.bytes == math.inf:
+            return []
+        parts = [
+            (about.st_mtime, path.name, path, about.st_size)
+            for path in directory.iterdir()
+            if _PART.fullmatch(path.name) and path != but and not path.is_symlink()
+            for about in (path.stat(),)
+        ]
+        left = sum(size for *_, size in parts)
+        if but is not None and but.exists():
+            left += but.stat().st_size
+        oldest, removed = now - self.seconds, []
+        for written, _, path, size in sorted(parts):
+            if written >= oldest and left <= self.bytes:
+                break
+            path.unlink(missing_ok=True)
+            left -= size
+            removed.append(path)
+        return removed
+
+
+KEEP_ALL = Retention()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +106,7 @@ class RecordWriter:
         keep: Retention = KEEP_ALL,
         append: Callable[[int, bytes, int], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.directory = directory
         self.lost_total = 0
@@ -77,7 +115,7 @@ class RecordWriter:
         """Writes that failed; each is tried again."""
         self.path: Path | None = None
         """The part that is being written, if any."""
-        self._header, self._clock = header, clock
+        self._header, self._clock, self._wall_clock = header, clock, wall_clock
         self._append = append_all_or_nothing if append is None else append
         self._size, self._flush, self._most, self._keep = size, flush, most, keep
         self._queue: deque[_Line] = deque()
@@ -177,7 +215,7 @@ class RecordWriter:
             return
         self._pruned = self._clock()
         try:
-            for path in self._keep.prune(self.directory, self.path):
+            for path in self._keep.prune(self.directory, self._wall_clock(), self.path):
                 log.info("%s is removed (live.keep-records)", path)
         except FileNotFoundError:
             pass  # nothing is recorded yet, or another process removes parts, too

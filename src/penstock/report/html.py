@@ -1,12 +1,13 @@
 """A report as one page that needs no other file: mail it, archive it, open it anywhere."""
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Mapping, Sequence
 from html import escape
+from importlib import resources
 from pathlib import Path
 
-from penstock.report import html_parts
-from penstock.report.findings import Findings, Items
-from penstock.report.html_parts import tag
+from penstock.report.findings import OURS, Claim, Figure, Findings, Items
+from penstock.report.tables import NO, YES, tally
 
 PROVENANCE = "How it was made"
 
@@ -18,14 +19,14 @@ def page(
     body = [
         "<main>",
         tag("h1", escape(findings.title)),
-        *html_parts.warning(caution),
+        *warning(caution),
         tag("p", escape(findings.summary), class_="summary"),
         *content(findings, pictures),
         tag("h2", PROVENANCE),
-        html_parts.provenance((*provenance, *findings.provenance)),
+        provenance_table((*provenance, *findings.provenance)),
         "</main>",
     ]
-    return html_parts.document(findings.title, body)
+    return document(findings.title, body)
 
 
 def content(
@@ -33,11 +34,133 @@ def content(
 ) -> list[str]:
     """Return table, claims and figures, each under its heading."""
     parts: list[tuple[str, list[str]]] = [
-        ("Claims", [html_parts.claims(findings.claims, study=study)] if findings.claims else []),
-        ("Figures", html_parts.figures(findings.figures, pictures)),
+        ("Claims", [claims_table(findings.claims, study=study)] if findings.claims else []),
+        ("Figures", figure_list(findings.figures, pictures)),
     ]
     # Claims come first, unless the study compares rather than claims.
     if findings.table:
         columns, *rows = ([escape(cell) for cell in row] for row in findings.table)
-        parts = [("Means", [html_parts.table(columns, rows)]), *reversed(parts)]
+        parts = [("Means", [table(columns, rows)]), *reversed(parts)]
     return [piece for title, pieces in parts if pieces for piece in (tag(heading, title), *pieces)]
+
+
+WIDTHS = (20, 12, 27, 6, 35)
+"""Per cent of the table of claims that each column takes."""
+
+
+def tag(name: str, *content: str, **attributes: str) -> str:
+    """Return an element of markup; `class_` stands for the attribute class."""
+    pairs = "".join(f' {key.rstrip("_")}="{value}"' for key, value in attributes.items() if value)
+    return f"<{name}{pairs}>{''.join(content)}</{name}>"
+
+
+def document(title: str, body: Sequence[str], *, style: str = "") -> str:
+    """Return a whole page; `style` names a file with more rules for its looks."""
+    css = "".join(
+        (resources.files(__package__) / file).read_text(encoding="utf-8")
+        for file in ("page.css", style)
+        if file
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{css}</style>\n</head>\n"
+        "<body>\n" + "\n".join(body) + "\n</body>\n</html>\n"
+    )
+
+
+def warning(text: str) -> list[str]:
+    """Return what a reader must know first, where there is something."""
+    return [tag("p", escape(text), class_="caution")] if text else []
+
+
+def anchor(study: str, number: int) -> str:
+    """Return the anchor of a study's claim, by its number."""
+    return f"{study}-claim-{number}"
+
+
+def cells(*content: str, kind: str = "td", numbers: Sequence[int] = ()) -> str:
+    """Return the cells of a row; those at `numbers` are right-aligned."""
+    return "".join(
+        tag(kind, text, class_="number" if i in numbers else "") for i, text in enumerate(content)
+    )
+
+
+def table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    kind: str = "",
+    numbers: Sequence[int] = (),
+) -> str:
+    """Return a table of markup that scrolls where it is wider than the page."""
+    head = tag("thead", tag("tr", cells(*columns, kind="th", numbers=numbers)))
+    lines = "\n".join(tag("tr", cells(*row, numbers=numbers)) for row in rows)
+    return tag(
+        "div", tag("table", head, tag("tbody", "\n", lines, "\n"), class_=kind), class_="scroll"
+    )
+
+
+def claims_table(claims: Sequence[Claim], *, study: str = "study") -> str:
+    """Return the table of claims; each row has an anchor."""
+    rows = []
+    for number, claim in enumerate(claims, start=1):
+        labels = ["ours"] if claim.by == OURS else []
+        labels += [f"first look; {claim.repeats.study} judges"] if claim.repeats else []
+        marks = "".join(f" {tag('span', escape(one), class_='whose')}" for one in labels)
+        word = YES if claim.holds else NO
+        row = (
+            tag("td", escape(claim.claim), marks),
+            tag("td", escape(claim.paper)),
+            tag("td", escape(claim.ours), class_="ours"),
+            tag("td", tag("span", word, class_=f"mark {word}")),
+            tag("td", escape(claim.why), class_="why"),
+        )
+        rows.append(tag("tr", *row, id=anchor(study, number)))
+    head = cells("Claim", "Paper", "Ours", "Holds?", "Rule, and why", kind="th")
+    widths = "".join(f'<col style="width: {part}%">' for part in WIDTHS)
+    lines = "\n".join(rows)
+    content = (
+        tag("colgroup", widths),
+        tag("thead", tag("tr", head)),
+        tag("tbody", "\n", lines, "\n"),
+    )
+    return (
+        tag("p", f"{tally(claims)}{_paper_and_ours(claims)}.", class_="tally")
+        + "\n"
+        + tag("div", tag("table", *content, class_="claims"), class_="scroll")
+    )
+
+
+def _paper_and_ours(claims: Sequence[Claim]) -> str:
+    ours, papers = (
+        [c for c in claims if c.repeats is None and (c.by == OURS) is own] for own in (True, False)
+    )
+    if not ours or not papers:
+        return ""
+    return (
+        f": {sum(c.holds for c in papers)} of {len(papers)} of the paper's, "
+        f"{sum(c.holds for c in ours)} of {len(ours)} of ours"
+    )
+
+
+def figure_list(figures: Sequence[Figure], pictures: Mapping[str, Path]) -> list[str]:
+    """Return figures with their captions; `pictures` are their SVG files by name."""
+    return [_figure(one, pictures[one.name]) for one in figures]
+
+
+def _figure(figure: Figure, picture: Path) -> str:
+    data = base64.b64encode(picture.read_bytes()).decode()
+    alt = f"{escape(figure.title)} ({escape(figure.source)})"
+    source = "" if figure.source in figure.caption.lower() else f" ({escape(figure.source)})"
+    caption = tag("figcaption", escape(figure.caption), source)
+    return tag("figure", f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}">', caption)
+
+
+def provenance_table(items: Items) -> str:
+    """Return how the results were made, item by item."""
+    rows = (
+        tag("tr", tag("th", escape(name)), tag("td", tag("code", escape(value))))
+        for name, value in items
+    )
+    return tag("table", *rows, class_="provenance")

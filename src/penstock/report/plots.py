@@ -12,10 +12,15 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from penstock.files import replacing
-from penstock.report.bars import bars_width, draw_bars, labels_below
 from penstock.report.findings import Bars, Curves, Dots, Figure, HeatMap, Lanes, Panel, Scatter
-from penstock.report.heat_map import draw_heat_map
-from penstock.report.job_lanes import draw_key, draw_lanes
+from penstock.report.panels import (
+    bars_width,
+    draw_bars,
+    draw_heat_map,
+    draw_key,
+    draw_lanes,
+    labels_below,
+)
 from penstock.report.style import LOOKS, look
 
 INK, FAINT, GRID = "#222222", "#6b6b6b", "#e4e4e4"

@@ -1,19 +1,20 @@
 """The native fluid engine: exact, event by event, millions of events a second.
 
-A policy reaches it in the cheapest form it allows. Groups and weights are functions of a job, so
-they are asked for once a job and handed over as arrays; a `turn` that the engine knows by name
-(`Sharing.order`) never comes back to Python; any other is called once a request, or at each
-decision where it is dynamic. With learned knowledge, group and weight are asked for at each phase.
+A policy reaches it in the cheapest form it allows. Where groups and weights depend on the job alone
+they are asked for once per job, and handed over as arrays; a `turn` that the engine knows never
+comes back to Python: it is known by the function that would be called, so a subclass that
+overrides `turn` is called. Any other is called once per request, or at each decision where it is
+dynamic.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.core.arbiter import Arbitrate
-from penstock.errors import InputError
 from penstock.learn.periods import Period
 from penstock.model import (
     Assign,
@@ -22,38 +23,62 @@ from penstock.model import (
     JobEnded,
     JobId,
     JobStarted,
+    PhaseBegan,
+    PhaseEnded,
     Request,
     ResourceId,
     Site,
+    View,
     WakeAt,
     Woke,
 )
-from penstock.policies.base import Own, Sharing
+from penstock.policies.base import ByArrival, Own, Rule, Sharing, without_trace
+from penstock.policies.sharing.greedy_com import GreedyCom
+from penstock.policies.sharing.greedy_yield import GreedyYield
+from penstock.policies.sharing.longest_io import LongestIo
+from penstock.policies.sharing.longest_remaining import LongestRemaining
+from penstock.policies.sharing.lowest_id import LowestId
+from penstock.policies.sharing.lowest_io_ratio import LowestIoRatio
+from penstock.policies.sharing.shortest_io import ShortestIo
+from penstock.policies.sharing.shortest_remaining import ShortestRemaining
 from penstock.sim import _engine
 from penstock.sim.checks import check
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.run import Run, Timeline, check_answer
 from penstock.sim.workload import Floats, Workload
 
-ORDERS = {
-    order.name.lower().replace("_", "-"): order
-    for order in _engine.Order
-    if order is not _engine.Order.HOST
+ORDERS: Mapping[Callable[..., float], _engine.Order] = {
+    ByArrival.turn: _engine.Order.ARRIVAL,
+    GreedyCom.turn: _engine.Order.LEAST_LEFT,
+    GreedyYield.turn: _engine.Order.YIELD,
+    LongestIo.turn: _engine.Order.LONGEST_IO,
+    LongestRemaining.turn: _engine.Order.MOST_WORK_LEFT,
+    LowestId.turn: _engine.Order.SERIAL,
+    LowestIoRatio.turn: _engine.Order.IO_RATIO,
+    ShortestIo.turn: _engine.Order.SHORTEST_IO,
+    ShortestRemaining.turn: _engine.Order.LEAST_WORK_LEFT,
 }
-"""The orders that the engine knows by the names that policies give them in `Sharing.order`."""
+"""The `turn` functions that the engine has a twin of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lowered:
-    """A sharing policy as arrays and flags; the engine reads the fields by these names."""
+    """A sharing policy, and what it is told, as arrays and numbers; the engine reads the fields."""
 
     group: NDArray[np.int32]
     weight: Floats
     order: _engine.Order
+    hedge: float
+    unknown: float
+    places: int
     preemptive: bool
     dynamic: bool
     sampled: bool
     """Whether group and weight are asked of the host at every phase."""
+    reweighs: bool
+    observes: bool
+    factor: Floats
+    learned: bool
 
 
 def simulate(
@@ -63,38 +88,51 @@ def simulate(
     site: Site | None = None,
     knowledge: Knowledge | None = None,
     arbitrate: Arbitrate | None = None,
+    marks: Iterable[float] = (),
     timeline: bool = False,
 ) -> Run:
     """Run the workload to its end under a sharing policy and return the record.
 
     `arbitrate` (an Arbiter's `handle`) gives jobs resources when one starts or ends; without it
-    they keep those that the workload names.
+    they keep those that the workload names. `marks` are the times at which the record has what
+    each job had moved, beside the ends of the workload's steady part.
     """
     site = site or Site()
     knowledge = knowledge or Knowledge()
     check(workload, site)
+    sharing = without_trace(sharing)
+    rule = Rule(sharing)
     learned = knowledge.kind == "learned"
-    order = _order(sharing)
+    order = order_of(sharing)
+    sampled = learned or not rule.depends_on_the_job_alone
     jobs: Iterable[Job] = workload.jobs(knowledge)
     host: _Host | None = None
-    if learned or order is _engine.Order.HOST or arbitrate is not None:
+    if sampled or order is _engine.Order.HOST or arbitrate is not None:
         jobs = all_jobs = list(jobs)
         learn = Period if learned else None
-        host = _Host(workload, sharing, all_jobs, site=site, learn=learn, arbitrate=arbitrate)
-    if host is not None and learned:
+        host = _Host(workload, rule, all_jobs, site=site, learn=learn, arbitrate=arbitrate)
+    if sampled:
         group, weight = np.zeros(len(workload), np.int32), np.ones(len(workload))
     else:
-        group, weight = _lower(len(workload), jobs, sharing)
+        group, weight = _lower(len(workload), jobs, rule)
     lowered = _Lowered(
         group=group,
         weight=weight,
         order=order,
-        preemptive=sharing.preemptive,
-        dynamic=sharing.dynamic,
-        sampled=learned,
+        hedge=float(getattr(sharing, "hedge", 0.0)),
+        unknown=float(getattr(sharing, "unknown", 0.0)),
+        places=rule.places,
+        preemptive=rule.preemptive,
+        dynamic=rule.dynamic,
+        sampled=sampled,
+        reweighs=rule.reweighs,
+        observes=rule.observes,
+        factor=knowledge.factors(len(workload)),
+        learned=learned,
     )
+    times = sorted({*marks, *workload.steady_part})
     result = _engine.run(
-        workload=workload, site=site, sharing=lowered, host=host, timeline=timeline
+        workload=workload, site=site, sharing=lowered, host=host, marks=times, timeline=timeline
     )
     assert result.unfinished == 0, "a job neither ended nor can go on"
     rows = result.timeline
@@ -108,35 +146,28 @@ def simulate(
         timeline=None
         if rows is None
         else Timeline.sorted(rows.job, rows.resource, rows.start, rows.end, rows.share),
+        moved=dict(zip(times, result.moved.reshape(len(times), len(workload)), strict=True)),
     )
 
 
-def _order(sharing: Sharing) -> _engine.Order:
-    """Return the order that the engine is to use; HOST calls the policy's own `turn`."""
-    if sharing.order is None:
-        return _engine.Order.HOST
-    if sharing.order not in ORDERS:
-        raise InputError(
-            f"order {sharing.order!r} is unknown to the engine; give None to call turn()"
-        )
-    return ORDERS[sharing.order]
+def order_of(sharing: Sharing) -> _engine.Order:
+    """Return the engine's twin of the function that `turn` calls; HOST calls the policy's own."""
+    return ORDERS.get(getattr(sharing.turn, "__func__", sharing.turn), _engine.Order.HOST)
 
 
-def _lower(n: int, jobs: Iterable[Job], sharing: Sharing) -> tuple[NDArray[np.int32], Floats]:
-    """Return every job's group as a number and its weight."""
-    numbers = _GroupNumbers()
+def calls_python(sharing: Sharing) -> bool:
+    """Tell whether the engine calls the policy while it runs."""
+    return order_of(sharing) is _engine.Order.HOST or not Rule(sharing).depends_on_the_job_alone
+
+
+def _lower(n: int, jobs: Iterable[Job], rule: Rule) -> tuple[NDArray[np.int32], Floats]:
+    """Return every job's group as a number and its weight, which need no view."""
+    numbers, view = _GroupNumbers(), cast(View, None)
     group, weight = np.empty(n, np.int32), np.empty(n)
     for j, job in enumerate(jobs):
-        group[j] = numbers.of(sharing.group(job))
-        weight[j] = _checked(sharing.weight(job), job)
+        group[j] = numbers.of(rule.group(job, view))
+        weight[j] = rule.weight(job, view)
     return group, weight
-
-
-def _checked(weight: float, job: Job) -> float:
-    """Return the weight unless rates would overflow with it."""
-    if not 1e-12 <= weight <= 1e12:
-        raise InputError(f"weight() of job {job.id!r} is {weight}; give 1e-12 to 1e12")
-    return weight
 
 
 class _GroupNumbers:
@@ -159,7 +190,7 @@ class _Host:
     def __init__(
         self,
         workload: Workload,
-        sharing: Sharing,
+        rule: Rule,
         known: Sequence[Job],
         *,
         site: Site,
@@ -169,9 +200,10 @@ class _Host:
         self.jobs: dict[JobId, Job] = {}
         self.requests: list[Request | None] = [None] * len(known)
         self.site = site
-        self.turn = sharing.turn
+        self.turn = rule.policy.turn
+        self.wants_ends = learn is not None or rule.observes
         self._workload = workload
-        self._sharing = sharing
+        self._rule = rule
         self._known = list(known)
         self._arbitrate = arbitrate
         self._periods = None if learn is None else [learn() for _ in known]
@@ -179,29 +211,41 @@ class _Host:
         self._serial = {job.id: job.serial for job in known}
         self._numbers = _GroupNumbers()
 
-    def requested(self, j: int) -> None:
-        """Job j begins an I/O phase."""
+    def requested(self, j: int) -> float | None:
+        """Job j begins an I/O phase; return when the policy wants to be woken."""
         job = self._known[j]
         if self._periods is not None:
             job = replace(job, w_iter=self._periods[j].began(self.view.now))
             self._known[j] = self.jobs[job.id] = job
-        self.requests[j] = Request(
+        self.requests[j] = request = Request(
             job=job,
             arrival=self.view.now,
             resources=self._resources[j],
-            io=self.view.phase_io(j),
+            io=self.view.expected_of(j),
         )
+        if not self._rule.observes:
+            return None
+        event = PhaseBegan(
+            time=request.arrival, job=job.id, resources=request.resources, io=request.io
+        )
+        return self._rule.observe(event, self.view)
 
     def sample(self, j: int) -> tuple[int, float]:
         """Return the group and weight of job j for the phase that begins."""
         job = self._known[j]
-        weight = _checked(self._sharing.weight(job), job)
-        return self._numbers.of(self._sharing.group(job)), weight
+        group = self._numbers.of(self._rule.group(job, self.view))
+        return group, self._rule.weight(job, self.view)
 
-    def ended(self, j: int, io: float) -> None:
-        """Job j's phase of `io` isolated seconds has ended."""
-        if self._periods is not None:
+    def weight(self, j: int) -> float:
+        """Return the weight of job j from now on."""
+        return self._rule.weight(self._known[j], self.view)
+
+    def ended(self, j: int, resource: ResourceId, io: float, last: bool) -> float | None:
+        """Job j's part of a phase on a resource has ended, after `io` isolated seconds."""
+        if last and self._periods is not None:
             self._periods[j].ended(self.view.now, io)
+        event = PhaseEnded(time=self.view.now, job=self._known[j].id, resource=resource, io=io)
+        return self._rule.observe(event, self.view)
 
     def on_job(
         self, kind: _engine.JobEvent, j: int
@@ -216,7 +260,8 @@ class _Host:
             event = JobEnded(time=self.view.now, job=self._known[j].id)
         else:
             event = Woke(time=self.view.now)
-        assignments, wake_at = [], []
+        wake = self._rule.observe(event, self.view)
+        assignments, wake_at = [], [] if wake is None else [wake]
         for action in self._arbitrate(event, self.view) if self._arbitrate is not None else ():
             check_answer(action, self._serial, self.site)
             match action:

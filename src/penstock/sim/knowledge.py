@@ -12,11 +12,13 @@ from penstock.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """Where w_iter comes from.
+    """Where estimates come from: w_iter, the lengths of phases, the work left, volumes.
 
     `exact`: the truth. `noisy`: the truth times 10^x with x normal of standard deviation `decades`,
-    drawn once a job: 0.5 is wrong by a factor of three, about half a set of set-10. `learned`: the
-    live estimator (penstock.learn.periods) runs on what it can observe while the simulation runs.
+    drawn once per job, the same x for all its estimates: 0.5 is wrong by a factor of three, about
+    half a set of set-10. `learned`: the live estimators run on what they can observe while the
+    simulation runs; a phase is expected to be as long as the job's earlier ones, and the work of a
+    job is not known. What a controller measures (what a job has done, its age) is always exact.
     """
 
     kind: Literal["exact", "noisy", "learned"] = "exact"
@@ -40,12 +42,10 @@ class Knowledge:
         kind: Literal["exact", "noisy", "learned"] = match[1]  # type: ignore[assignment]
         return cls(kind=kind, decades=decades, seed=seed)
 
-    def estimates(self, w_iter: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Return what is known of w_iter before the jobs start, or None for nothing."""
-        if self.kind == "learned":
-            return None
-        if self.kind == "exact":
-            return w_iter
-        error = np.random.default_rng([self.seed, len(w_iter)]).normal(0, self.decades, len(w_iter))
-        noisy: NDArray[np.float64] = w_iter * 10.0**error
-        return noisy
+    def factors(self, jobs: int) -> NDArray[np.float64]:
+        """Return by how much the estimates of each job are off."""
+        if self.kind != "noisy":
+            return np.ones(jobs)
+        error = np.random.default_rng([self.seed, jobs]).normal(0, self.decades, jobs)
+        factors: NDArray[np.float64] = 10.0**error
+        return factors

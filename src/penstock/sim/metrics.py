@@ -1,9 +1,11 @@
 """What a run was worth, to administrators and to users: the metrics of paper io-sets, Section V-D.
 
 All are taken in a window [begin, end]. Of a phase that the window cuts, the part inside counts: of
-a compute phase the seconds, of an I/O phase the isolated work in proportion to its elapsed time (a
-wait for its turn included), of an iteration its fraction. T_io is a job's mean isolated I/O of an
-iteration over the whole run.
+a compute phase the seconds, of an I/O phase the isolated work done inside, of an iteration the part
+of its work. A record of a live site does not know what a phase had moved when the window cut it:
+there the work counts in proportion to the phase's elapsed time, its wait included. T_io is a job's
+mean isolated I/O of an iteration over the whole run. Isolated is as if the job ran alone: a job
+that can use a part of the bandwidth only (`max_share`) is compared with itself at that part.
 
 The paper's window lies inside every job's life. Where one does not, each job counts with the part
 of the window in which it is there, which is the same thing in the paper's case.
@@ -18,14 +20,12 @@ from penstock.errors import InputError
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats
 
-STEADY = (0.3, 0.7)
-"""The paper's window as a part of its horizon: [6000, 14000] of 20,000 s."""
 JOBS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JobMetrics:
-    """A job's part of the window, all in seconds but `iterations`; one entry a job."""
+    """A job's part of the window, all in seconds but `iterations`; one entry per job."""
 
     present: Floats
     """It was released and had not ended."""
@@ -72,10 +72,10 @@ class Metrics:
 
 def default_window(run: Run) -> tuple[float, float]:
     """Return the paper's steady-state part of the horizon, or all of the run without one."""
-    horizon = run.workload.horizon
-    if horizon is None or run.makespan <= STEADY[0] * horizon:
-        return (0.0, run.makespan)
-    return (STEADY[0] * horizon, STEADY[1] * horizon)
+    match run.workload.steady_part:
+        case (begin, end) if run.makespan > begin:
+            return (begin, end)
+    return (0.0, run.makespan)
 
 
 def measure(run: Run, window: tuple[float, float] | None = None) -> Metrics:
@@ -120,7 +120,7 @@ def measure_jobs(run: Run, window: tuple[float, float]) -> JobMetrics:
         compute[jobs], io[jobs], iterations[jobs] = _inside(run, jobs, begin, end)
     present = _overlap(workload.release, run.finish, begin, end)
     running = _overlap(run.start, run.finish, begin, end)
-    t_io = workload.total(workload.io) / np.diff(workload.offsets)
+    t_io = workload.total(workload.isolated_io) / np.diff(workload.offsets)
     with np.errstate(divide="ignore", invalid="ignore"):
         isolated = t_io * iterations
         slowdown = np.where(isolated > 0, (running - compute) / isolated, np.nan)
@@ -151,16 +151,43 @@ def _inside(run: Run, jobs: slice, begin: float, end: float) -> tuple[Floats, Fl
     start = np.empty_like(stop)
     start[1:] = stop[:-1]
     start[heads] = run.start[jobs]
-
-    def fraction(since: Floats, until: Floats) -> Floats:
-        length = until - since
-        part = np.divide(
-            _overlap(since, until, begin, end), length, out=np.zeros_like(length), where=length > 0
+    computing = _overlap(start, request, begin, end)
+    all_io = run.workload.isolated_io[rows]
+    moved = run.moved
+    if moved is None:
+        io = all_io * _fraction(request, stop, begin, end)
+        part = _fraction(start, stop, begin, end)
+    else:
+        job = np.repeat(
+            np.arange(jobs.start, jobs.stop), np.diff(offsets[jobs.start : jobs.stop + 1])
         )
-        # A phase that takes no time at all counts whole where it lies.
-        return np.where(length > 0, part, (since >= begin) & (since < end))
 
-    compute = np.add.reduceat(_overlap(start, request, begin, end), heads)
-    io = np.add.reduceat(run.workload.io[rows] * fraction(request, stop), heads)
-    iterations = np.add.reduceat(fraction(start, stop), heads)
-    return compute, io, iterations
+        def done(time: float) -> Floats:
+            """Return the isolated seconds done of each phase at a time."""
+            seconds = np.where(stop <= time, all_io, 0.0)
+            cut = np.flatnonzero((request < time) & (time < stop))
+            if len(cut):
+                if time not in moved:
+                    raise ValueError(f"the run has no mark at {time:g} s; simulate with marks=")
+                seconds[cut] = moved[time][job[cut]]
+            return seconds
+
+        io = done(end) - done(begin)
+        work = run.workload.compute[rows] + all_io
+        inside = (start >= begin) & (start < end)
+        part = np.divide(computing + io, work, out=inside.astype(float), where=work > 0)
+    return (
+        np.add.reduceat(computing, heads),
+        np.add.reduceat(io, heads),
+        np.add.reduceat(part, heads),
+    )
+
+
+def _fraction(since: Floats, until: Floats, begin: float, end: float) -> Floats:
+    """Return which part of each span lies in the window, by time."""
+    length = until - since
+    part = np.divide(
+        _overlap(since, until, begin, end), length, out=np.zeros_like(length), where=length > 0
+    )
+    # A span of no time at all counts whole where it lies.
+    return np.where(length > 0, part, (since >= begin) & (since < end))

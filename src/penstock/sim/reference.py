@@ -3,7 +3,7 @@
 import heapq
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -27,12 +27,12 @@ from penstock.model import (
     WakeAt,
     Woke,
 )
-from penstock.policies.base import Sharing
+from penstock.policies.base import Sharing, without_trace
 from penstock.sim.checks import check
 from penstock.sim.fluid import Resource, Transfer
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.run import Run, Timeline, check_answer
-from penstock.sim.workload import Workload
+from penstock.sim.workload import Floats, Workload
 
 RELEASE, COMPUTE_END, WAKE = range(3)  # in this order at one instant, after the ends of transfers
 
@@ -44,12 +44,14 @@ def simulate(
     site: Site | None = None,
     knowledge: Knowledge | None = None,
     arbitrate: Arbitrate | None = None,
+    marks: Iterable[float] = (),
     timeline: bool = False,
 ) -> Run:
     """Run the workload as `penstock.sim.engine.simulate` does, some thousand times slower."""
     site = site or Site()
     check(workload, site)
-    clock = _Clock(workload, sharing, site, knowledge or Knowledge(), arbitrate)
+    clock = Clock(workload, without_trace(sharing), site, knowledge or Knowledge(), arbitrate)
+    clock.marks = sorted({*marks, *workload.steady_part})
     clock.run()
     return Run(
         workload=workload,
@@ -59,10 +61,11 @@ def simulate(
         start=clock.start,
         phase_ends=clock.phase_ends,
         timeline=Timeline.of(clock.segments) if timeline else None,
+        moved=clock.moved,
     )
 
 
-class _Clock:
+class Clock:
     """Compute phases, transfers and the queue for nodes; it is also the policies' View."""
 
     def __init__(
@@ -88,7 +91,13 @@ class _Clock:
         self.iteration = [int(first) for first in workload.offsets[:-1]]
         self.scale, self.phase_io = [1.0] * n, [0.0] * n
         self.next_scale = [1.0] * n
-        self.done, self.total_io = [0.0] * n, [0.0] * n
+        self.work_done, self.total_io = [0.0] * n, [0.0] * n
+        self.computing_since: list[float | None] = [None] * n
+        self.factor, self.learned = knowledge.factors(n), knowledge.kind == "learned"
+        self.phases_io, self.phases = [0.0] * n, [0] * n
+        self.marks: list[float] = []
+        self.moved: dict[float, Floats] = {}
+        self.unfinished, self.undecided = n, False
         self.began_direct: list[float | None] = [None] * n
         self.in_phase: list[tuple[int, ...]] = [()] * n
         self.free_nodes = site.nodes or math.inf
@@ -102,40 +111,72 @@ class _Clock:
 
     @property
     def jobs(self) -> dict[str, Job]:
+        """The jobs that run now."""
         return self.manager.jobs
 
     def age(self, job: Job) -> float:
+        """Seconds since the job started."""
         return self.now - float(self.start[job.serial])
 
+    def expected(self, request: Request) -> float | None:
+        """The length of the phase, as far as the knowledge goes."""
+        return self._expected(request.job.serial)
+
+    def done(self, request: Request) -> float:
+        """What the phase has done on its slowest resource."""
+        return self._phase_done(request.job.serial)
+
     def remaining(self, request: Request) -> float:
-        return self._remaining(request.job.serial)
+        """What is expected less what is done."""
+        expected = self.expected(request)
+        return (math.inf if expected is None else expected) - self.done(request)
 
     def progress(self, job: Job) -> float:
-        return self.done[job.serial] + self._in_phase(job.serial)
+        """Compute and I/O until now."""
+        since = self.computing_since[job.serial]
+        now = self._in_phase(job.serial) if since is None else self.now - since
+        return self.work_done[job.serial] + now
 
     def work_left(self, job: Job) -> float:
-        return float(self.workload.work[job.serial]) - self.progress(job)
+        """The work that is not done yet, as far as the knowledge goes."""
+        if self.learned:
+            return math.nan
+        work = float(self.workload.work[job.serial]) * float(self.factor[job.serial])
+        return work - self.progress(job)
 
     def io_done(self, job: Job) -> float:
+        """The I/O until now."""
         return self.total_io[job.serial] + self._in_phase(job.serial)
 
-    def _in_phase(self, j: int) -> float:
-        if not self.in_phase[j] and self.began_direct[j] is None:
-            return 0.0
-        return (self.phase_io[j] - self._remaining(j)) / self.scale[j]
+    def _expected(self, j: int) -> float | None:
+        if self.learned:
+            return self.phases_io[j] / self.phases[j] if self.phases[j] else None
+        return self.phase_io[j] / self.known[j].max_share * float(self.factor[j])
 
-    def _remaining(self, j: int) -> float:
+    def _in_phase(self, j: int) -> float:
+        return self._phase_done(j) / self.scale[j]
+
+    def _phase_done(self, j: int) -> float:
         began = self.began_direct[j]
         if began is not None:
-            return began + self.phase_io[j] - self.now
+            return self.now - began
+        if not self.in_phase[j]:
+            return 0.0
         parts = [self.resources[r] for r in self.in_phase[j]]
         left = [r.remaining(r.transfers[j], self.now) for r in parts if j in r.transfers]
-        return max(left, default=0.0)
+        return max(0.0, self.phase_io[j] - max(left, default=0.0)) / self.known[j].max_share
 
     def run(self) -> None:
+        """Let time pass until nothing is left to happen."""
         while True:
             end, j, r = min(resource.next_end() for resource in self.resources)
-            if end < math.inf and (not self.calendar or end <= self.calendar[0][0]):
+            transfer = end < math.inf and (not self.calendar or end <= self.calendar[0][0])
+            later = end if transfer else self.calendar[0][0] if self.calendar else math.inf
+            if self.undecided and later > self.now:
+                self.decide()
+            elif self.marks and self.marks[0] < later:
+                self.mark(self.marks.pop(0))
+            elif transfer:
                 self.now = end
                 self.end_transfer(j, self.resources[r])
             elif self.calendar:
@@ -144,24 +185,21 @@ class _Clock:
             else:
                 return
 
-    def tell(self, event: Event) -> None:
-        actions = self.manager.handle(event)
-        if isinstance(event, JobStarted | JobEnded | Woke):
-            for answer in actions:
-                check_answer(answer, self.serial, self.site)
-        self.act(actions)
+    def mark(self, time: float) -> None:
+        """Note what each job has done of the phase that it is in."""
+        self.now = max(self.now, time)
+        self.moved[time] = np.array([self._in_phase(j) for j in range(len(self.workload))])
 
-    def act(self, actions: Sequence[Action]) -> None:
+    def tell(self, event: Event) -> None:
+        """Let the Manager hear of an event; it decides before time goes on."""
+        self.undecided = True
+        self.arrange(self.manager.hear(event))
+
+    def arrange(self, actions: Iterable[Action]) -> None:
+        """Do what is no question of turns: new resources for a job's next phases, and wakes."""
         for action in actions:
+            check_answer(action, self.serial, self.site)
             match action:
-                case Admit() | Hold():
-                    resource = self.resources[action.resource]
-                    x = resource.transfers[self.serial[action.job]]
-                    if isinstance(action, Hold):
-                        resource.hold(x)
-                    else:
-                        x.weight, x.max_share = action.weight, action.max_share
-                        resource.admit(x)
                 case Assign():
                     j = self.serial[action.job]
                     self.assigned[j] = action.resources
@@ -169,7 +207,34 @@ class _Clock:
                 case WakeAt():
                     heapq.heappush(self.calendar, (max(action.time, self.now), WAKE, 0))
 
+    def decide(self) -> None:
+        """Let the Manager decide on the events of this instant."""
+        self.undecided = False
+        self.act(self.manager.decide())
+
+    def act(self, actions: Iterable[Action]) -> None:
+        """Hold and admit transfers: those that are held leave before others come."""
+        turns = [action for action in actions if isinstance(action, Admit | Hold)]
+        resources = {action.resource: self.resources[action.resource] for action in turns}
+        for resource in resources.values():
+            resource.advance(self.now)
+        admits = [action for action in turns if isinstance(action, Admit)]
+        changed = [action for action in admits if self._transfer(action).state != "waiting"]
+        leaving: list[Admit | Hold] = [action for action in turns if isinstance(action, Hold)]
+        for action in (*leaving, *changed):
+            resources[action.resource].hold(self._transfer(action))
+        for admit in [*(action for action in admits if action not in changed), *changed]:
+            x = self._transfer(admit)
+            x.weight, x.max_share = admit.weight, admit.max_share
+            resources[admit.resource].admit(x)
+        for resource in resources.values():
+            resource.settle()
+
+    def _transfer(self, action: Admit | Hold) -> Transfer:
+        return self.resources[action.resource].transfers[self.serial[action.job]]
+
     def release(self, j: int) -> None:
+        """The job comes, and waits for compute nodes."""
         barrier = int(self.workload.after[j])
         if barrier >= 0 and self.open_jobs.get(barrier, 0):
             self.behind.setdefault(barrier, []).append(j)
@@ -178,6 +243,7 @@ class _Clock:
             self.start_queued()
 
     def start_queued(self) -> None:
+        """Start the jobs at the head of the queue that compute nodes are free for."""
         while self.queue and self.workload.nodes[self.queue[0]] <= self.free_nodes:
             j = self.queue.popleft()
             self.free_nodes -= int(self.workload.nodes[j])
@@ -186,13 +252,18 @@ class _Clock:
             self.compute(j)
 
     def wake(self, _: int) -> None:
-        self.tell(Woke(time=self.now))
+        """The time of a WakeAt has come."""
+        if self.unfinished:
+            self.tell(Woke(time=self.now))
 
     def compute(self, j: int) -> None:
+        """The job computes until its next I/O phase."""
+        self.computing_since[j] = self.now
         end = self.now + float(self.workload.compute[self.iteration[j]])
         heapq.heappush(self.calendar, (end, COMPUTE_END, j))
 
     def begin_io(self, j: int) -> None:
+        """A compute phase, or a phase without resources, has ended."""
         if self.began_direct[j] is not None:
             self.began_direct[j] = None
             self.end_phase(j, DIRECT_PATH)
@@ -200,7 +271,8 @@ class _Clock:
         i = self.iteration[j]
         self.phase_ends += 1
         self.request[i] = self.now
-        self.done[j] += float(self.workload.compute[i])
+        self.computing_since[j] = None
+        self.work_done[j] += float(self.workload.compute[i])
         self.scale[j] = self.next_scale[j]
         self.phase_io[j] = float(self.workload.io[i]) * self.scale[j]
         if self.phase_io[j] == 0.0:
@@ -209,44 +281,49 @@ class _Clock:
         self.in_phase[j] = self.assigned[j]
         if not self.in_phase[j]:
             self.began_direct[j] = self.now
-            heapq.heappush(self.calendar, (self.now + self.phase_io[j], COMPUTE_END, j))
+            end = self.now + self.phase_io[j] / self.known[j].max_share
+            heapq.heappush(self.calendar, (end, COMPUTE_END, j))
         for r in self.in_phase[j]:
-            self.resources[r].advance(self.now)
             self.resources[r].transfers[j] = Transfer(j, self.phase_io[j])
         self.tell(
             PhaseBegan(
                 time=self.now,
                 job=self.known[j].id,
                 resources=self.in_phase[j],
-                io=self.phase_io[j],
+                io=self._expected(j),
             )
         )
-        for r in self.in_phase[j]:
-            self.resources[r].settle()
 
     def end_transfer(self, j: int, resource: Resource) -> None:
+        """The job's transfer on a resource has ended."""
         resource.finish(resource.transfers[j], self.now)
+        resource.settle()
         self.end_phase(j, resource.index)
 
     def end_phase(self, j: int, r: int) -> None:
         """The job's part of its phase on resource r is over, and perhaps the phase."""
-        name, io = self.known[j].id, self.phase_io[j]
-        self.tell(PhaseEnded(time=self.now, job=name, resource=r, io=io))
-        if r != DIRECT_PATH:
-            self.resources[r].settle()
-        if not any(j in self.resources[r].transfers for r in self.in_phase[j]):
+        name, io = self.known[j].id, self.phase_io[j] / self.known[j].max_share
+        last = not any(j in self.resources[r].transfers for r in self.in_phase[j])
+        if last:
             self.in_phase[j] = ()
-            self.done[j] += float(self.workload.io[self.iteration[j]])
-            self.total_io[j] += float(self.workload.io[self.iteration[j]])
+            isolated = float(self.workload.io[self.iteration[j]]) / self.known[j].max_share
+            self.work_done[j] += isolated
+            self.total_io[j] += isolated
+            self.phases_io[j] += io
+            self.phases[j] += 1
+        self.tell(PhaseEnded(time=self.now, job=name, resource=r, io=io))
+        if last:
             self.next_iteration(j)
 
     def next_iteration(self, j: int) -> None:
+        """An iteration is over, and perhaps the job."""
         self.end[self.iteration[j]] = self.now
         self.phase_ends += 1
         self.iteration[j] += 1
         if self.iteration[j] < self.workload.offsets[j + 1]:
             self.compute(j)
             return
+        self.unfinished -= 1
         self.free_nodes += int(self.workload.nodes[j])
         self.tell(JobEnded(time=self.now, job=self.known[j].id))
         barrier = int(self.workload.barrier[j])

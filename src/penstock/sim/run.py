@@ -1,7 +1,7 @@
 """The record of a simulated run: when each phase was asked for and when it ended."""
 
 import math
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ def check_answer(answer: Action, jobs: Container[JobId], site: Site) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Timeline:
-    """Who transferred when, where, and at which share: one row a stretch of constant share."""
+    """Who transferred when, where, and at which share: one row per stretch of constant share."""
 
     job: NDArray[np.int32]
     resource: NDArray[np.int32]
@@ -75,6 +75,8 @@ class Run:
     """Iteration i computed until `request[i]`, then waited and transferred until `end[i]`.
 
     A job's first iteration began at `start[j]`, every later one where the one before it ended.
+    `moved` has what each job had done of the I/O phase that it was in, in isolated seconds, at
+    certain times; None for a record of a live site, which does not know it.
     """
 
     workload: Workload
@@ -84,6 +86,7 @@ class Run:
     start: Floats
     phase_ends: int
     timeline: Timeline | None = None
+    moved: Mapping[float, Floats] | None = None
 
     @property
     def finish(self) -> Floats:

@@ -24,12 +24,13 @@ class Workload:
     """Jobs and their phases: job j owns the iterations [offsets[j], offsets[j + 1]).
 
     Iteration i is `compute[i]` seconds of computation and then an I/O phase that needs `io[i]`
-    isolated seconds on each of the job's resources (CSR: `resource_offsets`, `resources`). A job
-    with `barrier[j]` >= 0 counts for that barrier; a job with `after[j]` >= 0 starts only once all
-    jobs of that barrier have ended. `profile` is the mean characteristic time of the class that a
-    generator drew a job from. `curves` is each job's bandwidth by number of resources, which gives
-    the length of its I/O on another number of resources. `details` has user, executable, processes
-    and hints. The last three are None if the source has none.
+    seconds of the whole of each of the job's resources (CSR: `resource_offsets`, `resources`). A
+    job that can use no more than `max_share[j]` of a resource needs `io[i] / max_share[j]` alone.
+    A job with `barrier[j]` >= 0 counts for that barrier; a job with `after[j]` >= 0 starts only
+    once all jobs of that barrier have ended. `profile` is the mean characteristic time of the class
+    that a generator drew a job from. `curves` is each job's bandwidth by number of resources, which
+    gives the length of its I/O on another number of resources. `details` has user, executable,
+    processes and hints. The last three are None if the source has none.
 
     `penstock.sim.checks.check` makes the arrays of a valid workload read-only.
     """
@@ -89,9 +90,16 @@ class Workload:
         return str(j) if self.ids is None else self.ids[j]
 
     @cached_property
+    def isolated_io(self) -> Floats:
+        """The length of every I/O phase when its job runs alone, at its own bandwidth."""
+        if np.all(self.max_share == 1):
+            return self.io
+        return self.io / np.repeat(self.max_share, np.diff(self.offsets))
+
+    @cached_property
     def work(self) -> Floats:
         """A job's compute plus isolated I/O, in seconds."""
-        return self.total(self.compute) + self.total(self.io)
+        return self.total(self.compute) + self.total(self.isolated_io)
 
     @cached_property
     def w_iter(self) -> Floats:
@@ -101,12 +109,17 @@ class Workload:
     @cached_property
     def alpha_io(self) -> Floats:
         """The part of a job's time that is I/O when it runs alone."""
-        return self.total(self.io) / self.work
+        return self.total(self.isolated_io) / self.work
 
     @property
     def omega(self) -> float:
         """The I/O stress of the site: the sum of alpha_io."""
         return float(self.alpha_io.sum())
+
+    @property
+    def steady_part(self) -> tuple[float, ...]:
+        """The paper's window, [6000, 14000] of a horizon of 20,000 s; empty without a horizon."""
+        return () if self.horizon is None else (0.3 * self.horizon, 0.7 * self.horizon)
 
     def total(self, values: Floats) -> Floats:
         """Sum an array with one entry per iteration over each job."""
@@ -116,8 +129,10 @@ class Workload:
     def jobs(self, knowledge: Knowledge | None = None) -> Iterator[Job]:
         """Yield the jobs as policies may know them."""
         n = len(self)
-        estimates = (knowledge or Knowledge()).estimates(self.w_iter)
-        w_iter = [None] * n if estimates is None else estimates.tolist()
+        knowledge = knowledge or Knowledge()
+        factors = knowledge.factors(n)
+        learned = knowledge.kind == "learned"
+        w_iter = [None] * n if learned else (self.w_iter * factors).tolist()
         profile = [None] * n if self.profile is None else self.profile.tolist()
         columns = zip(self.nodes.tolist(), self.max_share.tolist(), w_iter, profile, strict=True)
         for j, (nodes, max_share, estimate, mean) in enumerate(columns):
@@ -131,18 +146,19 @@ class Workload:
                 max_share=max_share,
                 hints=hints | details.pop("hints", {}),
                 **details,
-                **self._demand(j),
+                **self._demand(j, float(factors[j])),
             )
 
-    def _demand(self, j: int) -> dict[str, Any]:
-        """Return job j's curve, volume and compute time, if it has a curve."""
+    def _demand(self, j: int, factor: float) -> dict[str, Any]:
+        """Return job j's curve, estimated volume and compute time, if it has a curve."""
         curve = None if self.curves is None else self.curves[j]
         if curve is None:
             return {}
         rows = slice(*self.offsets[j : j + 2])
         demand = {"curve": curve, "compute": float(self.compute[rows].sum())}
         if len(self.resources_of(j)) in curve:
-            demand["volume"] = float(self.io[rows].sum()) * self._bandwidth(j, curve)
+            volume = float(self.io[rows].sum()) * self._bandwidth(j, curve)
+            demand["volume"] = volume * factor
         return demand
 
     def _bandwidth(self, j: int, curve: Curve, count: int | None = None) -> float:

@@ -1,4 +1,4 @@
-"""What turns are worth, on this machine: twelve real jobs, first unmanaged, then managed.
+"""The benefit of turns on this machine: twelve real jobs, first unmanaged, then managed.
 
 Jobs of different periods write to an emulated file system. Unmanaged, they share it as they come;
 managed, the controller learns their periods and gives them turns by set-10. Everything but the
@@ -18,26 +18,22 @@ from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
 from penstock.live.protocol import messages
 from penstock.report.findings import (
-    Bars,
-    Basis,
     Claim,
     ClaimReference,
     Figure,
     Findings,
     Lanes,
-    Series,
-    Stretch,
 )
 from penstock.sim.engine import simulate
 from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure, measure_jobs
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
-from penstock.studies.captions import load as captions_of
-from penstock.studies.claims import load as claims_of
 from penstock.studies.io_sets.gains import METRICS, NAMES, SLOWDOWN, UTILIZATION
 from penstock.studies.live.testbed import Measured, measured
+from penstock.studies.panels import bars, stretch
 from penstock.studies.study import Study
+from penstock.studies.texts import captions_of, claims_of, findings_of
 
 claim = claims_of("demo")
 
@@ -102,7 +98,7 @@ def run_cell(cell: Cell, *, window: tuple[float, float]) -> list[dict[str, Value
         watch=partial(_tell, cell.scenario, window[1]),
     )
     base: dict[str, Value] = {"scenario": cell.scenario, "fail_opens": outcome.fail_opens}
-    simulated = simulate(jobs, registry.sharing(policy))
+    simulated = simulate(jobs, registry.sharing(policy), marks=window)
     return [
         base | {"what": "measured", **_metrics(outcome.run, window)},
         base | {"what": "simulated", **_metrics(simulated, window)},
@@ -141,21 +137,10 @@ def _stretches(outcome: Measured) -> list[dict[str, Value]]:
         for i in range(int(offsets[j]), int(offsets[j + 1])):
             request, turn, end = (float(t[i]) for t in (run.request, outcome.turn, run.end))
             share = min(float(run.workload.io[i]) / max(end - turn, 1e-9), 1.0)
-            for start, stop, doing in (
-                (since, request, "compute"),
-                (request, turn, "wait"),
-                (turn, end, "io"),
-            ):
-                rows.append(
-                    {
-                        "what": "stretch",
-                        "job": run.workload.id(j),
-                        "start": start,
-                        "end": stop,
-                        "doing": doing,
-                        "share": share,
-                    }
-                )
+            parts = ((since, request, "compute"), (request, turn, "wait"), (turn, end, "io"))
+            base: dict[str, Value] = {"what": "stretch", "job": run.workload.id(j)}
+            for start, stop, doing in parts:
+                rows.append(base | {"start": start, "end": stop, "doing": doing, "share": share})
             since = end
     return rows
 
@@ -165,20 +150,13 @@ def findings(results: Results) -> Findings:
     rows = {label: [row for row in results.rows if row["scenario"] == label] for label in MODES}
     window = WINDOWS[results.campaign.size]
     jobs = workload(window[1]).ids or ()
-    return Findings(
-        title=f"{len(jobs)} real jobs, unmanaged and managed (measured on an emulated file system)",
-        summary="The jobs are processes under 'penstock run' that compute (sleep) and write in "
-        "turn. They share one storage target behind one I/O node, whose speed is emulated; "
-        "managed, the controller learns their periods and gives turns by set-10.",
+    return findings_of(
+        "demo",
         table=_table(rows, jobs),
         figures=[_lanes(rows, jobs, window), _bars(rows, jobs)],
         claims=[_claim(rows, metric) for metric in (UTILIZATION, SLOWDOWN)],
-        basis=Basis(
-            simulated="the same jobs, in the table",
-            emulated="the speed of the file system",
-            measured=f"{len(jobs)} real processes, unmanaged and managed",
-        ),
         provenance=(("window", f"{window[0]:g} to {window[1]:g} s of each run"),),
+        jobs=len(jobs),
     )
 
 
@@ -215,40 +193,23 @@ def _lanes(rows: Rows, jobs: Sequence[str], window: tuple[float, float]) -> Figu
             note=EXPLAINED[label],
             x="time (s)" if label == MANAGED else "",
             jobs=jobs,
-            stretches=[_stretch(row) for row in rows[label] if row["what"] == "stretch"],
+            stretches=[stretch(row) for row in rows[label] if row["what"] == "stretch"],
             window=(max(window[0], window[1] - DRAWN), window[1]),
         )
 
     return figure("lanes", [panel(label) for label in MODES], stacked=True)
 
 
-def _stretch(row: Row) -> Stretch:
-    return Stretch(
-        job=str(row["job"]),
-        start=float(row["start"] or 0),
-        end=float(row["end"] or 0),
-        doing=row["doing"],  # type: ignore[arg-type]
-        share=float(row["share"] or 0),
-    )
-
-
 def _bars(rows: Rows, jobs: Sequence[str]) -> Figure:
-    def bars(title: str, y: str, labels: Sequence[str], what: str, metric: str) -> Bars:
-        return Bars(
-            title=title,
-            x="",
-            y=y,
-            labels=labels,
-            series=[
-                Series(label=label, x=(), y=[float(v) for v in _of(rows, label, what, metric)])
-                for label in MODES
-            ],
-            key=what == "job",
-        )
-
-    utilization = bars("Utilization (higher is better)", "", ["all jobs"], "measured", UTILIZATION)
-    slowdown = bars("I/O slowdown a job (lower is better)", "", jobs, "job", SLOWDOWN)
-    return figure("gains", [utilization, slowdown])
+    utilization, slowdown = (
+        {label: _of(rows, label, what, metric).tolist() for label in MODES}
+        for what, metric in (("measured", UTILIZATION), ("job", SLOWDOWN))
+    )
+    panels = [
+        bars("Utilization (higher is better)", ["all jobs"], utilization),
+        bars("I/O slowdown a job (lower is better)", jobs, slowdown, key=True),
+    ]
+    return figure("gains", panels)
 
 
 def _claim(rows: Rows, metric: str) -> Claim:

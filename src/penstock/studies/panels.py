@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from penstock.report.findings import Bars, Curves, Dots, Reference, Series
+from penstock.campaign.journal import Row
+from penstock.report.findings import Bars, Curves, Dots, Reference, Series, Stretch
 from penstock.studies.table import Estimate, Table, curve
 
 Lines = Mapping[str, float]
@@ -64,6 +65,17 @@ def bars(
         series=heights,
         references=references(lines),
         **options,
+    )
+
+
+def stretch(row: Row) -> Stretch:
+    """Return what a job did between two times, from a row."""
+    return Stretch(
+        job=str(row["job"]),
+        start=float(row["start"] or 0),
+        end=float(row["end"] or 0),
+        doing=row["doing"],  # type: ignore[arg-type]
+        share=float(row["share"] or 0),
     )
 
 

@@ -13,14 +13,12 @@ from penstock import registry
 from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
-from penstock.report.findings import Basis, Claim, ClaimReference, Figure, Findings, Lanes, Stretch
+from penstock.report.findings import Claim, ClaimReference, Figure, Findings, Lanes, Stretch
 from penstock.sim.engine import simulate
 from penstock.sim.generators.io_sets import io_sets, three_profiles
 from penstock.sim.metrics import measure
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
-from penstock.studies.captions import load as captions_of
-from penstock.studies.claims import load as claims_of
 from penstock.studies.io_sets.figures import metric_dots
 from penstock.studies.io_sets.gains import (
     EXCLUSIVE,
@@ -31,10 +29,11 @@ from penstock.studies.io_sets.gains import (
     SLOWDOWN,
     UTILIZATION,
     gain,
-    percent,
 )
-from penstock.studies.study import Study
-from penstock.studies.table import Table
+from penstock.studies.panels import stretch
+from penstock.studies.study import Study, published
+from penstock.studies.table import Table, row
+from penstock.studies.texts import captions_of, claims_of, findings_of
 
 claim = claims_of("sharing-policies")
 
@@ -67,6 +66,7 @@ CONTENDERS = (
     "fair-share",
     "greedy-com",
     "greedy-yield",
+    "hedged-finish",
     "set-10",
     "set-fair-share",
     "share-priority",
@@ -82,16 +82,8 @@ def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
 
 
 def _row(cell: Cell, workload: Workload, policy: str) -> dict[str, Value]:
-    metrics = measure(simulate(workload, registry.sharing(policy)))
-    return {
-        "scenario": cell.scenario,
-        "x": cell.x,
-        "workload": cell.workload,
-        "policy": policy,
-        "utilization": metrics.utilization,
-        "max_stretch": metrics.max_stretch,
-        "io_slowdown": metrics.io_slowdown,
-    }
+    metrics = measure(simulate(workload, published(policy)))
+    return row(cell, policy, **{name: getattr(metrics, name) for name in METRICS})
 
 
 def _example() -> Workload:
@@ -108,9 +100,8 @@ def _example() -> Workload:
 
 def _example_rows(cell: Cell, policy: str) -> list[dict[str, Value]]:
     run = simulate(_example(), registry.sharing(policy), timeline=True)
-    base: dict[str, Value] = {"scenario": cell.scenario, "x": 0, "workload": 0, "policy": policy}
     return [
-        base | {"job": job, "start": start, "end": end, "doing": doing, "share": share}
+        row(cell, policy, job=job, start=start, end=end, doing=doing, share=share)
         for job, start, end, doing, share in _stretches(run)
         if start < SEEN[1]
     ]
@@ -135,12 +126,6 @@ def _stretches(run: Run) -> list[tuple[str, float, float, str, float]]:
     return parts
 
 
-def cells_of(size: Size) -> list[Cell]:
-    """Return the example, and the workloads of the size."""
-
-    return [*every(EXAMPLE, (0,), 1), *every(WORKLOADS, (0,), DRAWN[size])]
-
-
 def findings(results: Results) -> Findings:
     """Return the comparison, ordered by Utilization."""
     example = [row for row in results.rows if row["scenario"] == EXAMPLE]
@@ -148,15 +133,14 @@ def findings(results: Results) -> Findings:
     workloads = len(table.rows(WORKLOADS, 0, SET_10))
     means = {p: table.mean(WORKLOADS, 0, p, UTILIZATION).value for p in table.policies(WORKLOADS)}
     policies = sorted(means, key=lambda policy: -means[policy])
-    return Findings(
-        title=f"Sharing policies on {workloads} workloads of the IO-SETS paper (simulated)",
-        summary="Sixty jobs share one file system: 20 each that do I/O about every 10, 100 and "
-        "1000 s, with an I/O stress of 0.8. Synthetic workloads, simulated exactly.",
+    dots = [metric_dots(table, WORKLOADS, 0, metric, policies) for metric in METRICS]
+    return findings_of(
+        "sharing-policies",
         table=_table(table, policies),
-        figures=[_lanes(example), _dots(table, policies, workloads)],
+        figures=[_lanes(example), figure("policies", dots, workloads=workloads)],
         claims=claims(table),
-        basis=Basis(simulated="all results; workloads are synthetic"),
         provenance=(("workloads", str(workloads)), ("spread", "standard deviation over workloads")),
+        workloads=workloads,
     )
 
 
@@ -173,17 +157,7 @@ def _table(table: Table, policies: list[str]) -> list[tuple[str, ...]]:
 
 def _lanes(rows: list[Row]) -> Figure:
     def panel(policy: str) -> Lanes:
-        parts = [
-            Stretch(
-                job=str(row["job"]),
-                start=float(row["start"] or 0),
-                end=float(row["end"] or 0),
-                doing=row["doing"],  # type: ignore[arg-type]
-                share=float(row["share"] or 0),
-            )
-            for row in rows
-            if row["policy"] == policy
-        ]
+        parts = [stretch(row) for row in rows if row["policy"] == policy]
         return Lanes(
             title=f"{policy}: {100 * _computing(parts):.0f}% computing",
             note=NOTES[policy],
@@ -203,14 +177,6 @@ def _computing(parts: Sequence[Stretch]) -> float:
     return computed / released
 
 
-def _dots(table: Table, policies: list[str], workloads: int) -> Figure:
-    return figure(
-        "policies",
-        [metric_dots(table, WORKLOADS, 0, metric, policies) for metric in METRICS],
-        workloads=workloads,
-    )
-
-
 def claims(table: Table) -> list[Claim]:
     """Return what of the paper's claims can be seen at a first look."""
     won = {metric: gain(table, WORKLOADS, metric) for metric in (UTILIZATION, SLOWDOWN)}
@@ -218,19 +184,19 @@ def claims(table: Table) -> list[Claim]:
     return [
         claim(
             "set10-utilization-higher",
-            percent(won[UTILIZATION]),
+            f"{won[UTILIZATION]:+.1%}",
             won[UTILIZATION].low > 0,
             repeats=_better(UTILIZATION),
         ),
         claim(
             "set10-io-slowdown",
-            percent(won[SLOWDOWN], 0),
+            f"{won[SLOWDOWN]:+.0%}",
             won[SLOWDOWN].low > 0,
             repeats=_better(SLOWDOWN),
         ),
         claim(
             "exclusive-fcfs-worse",
-            f"Utilization behind by {percent(lost)}",
+            f"Utilization behind by {lost:+.1%}",
             lost.low > 0,
             repeats=ClaimReference(
                 study="io-sets",
@@ -248,8 +214,8 @@ def _better(metric: str) -> ClaimReference:
 STUDY = Study(
     name="sharing-policies",
     title="A first look: all sharing policies on the IO-SETS paper's workload",
-    version=1,
-    cells=cells_of,
+    version=2,
+    cells=lambda size: [*every(EXAMPLE, (0,), 1), *every(WORKLOADS, (0,), DRAWN[size])],
     run_cell=lambda _, seed: partial(run_cell, seed=seed),
     findings=findings,
 )

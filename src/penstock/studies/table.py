@@ -8,11 +8,13 @@ same workloads, so gains are computed workload by workload: the bootstrap draws 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.campaign.journal import Row
+from penstock.campaign.cells import Cell
+from penstock.campaign.journal import Row, Value
 from penstock.report.findings import Series
 
 Floats = NDArray[np.float64]
@@ -28,10 +30,38 @@ class Estimate:
     low: float
     high: float
 
-    def show(self, form: str = ".3f", *, unit: str = "", scale: float = 1.0) -> str:
-        """Return "value [low, high]"; a lone workload has no interval."""
-        value, low, high = (f"{scale * v:{form}}" for v in (self.value, self.low, self.high))
-        return f"{value}{unit}" if self.low == self.high else f"{value}{unit} [{low}, {high}]"
+    def __format__(self, form: str) -> str:
+        """Return "value [low, high]"; a lone workload has no interval. "%" is as for a float."""
+        value, low, high = (f"{v:{form}}" for v in (self.value, self.low, self.high))
+        ends = f" [{low}, {high}]".replace("%", "")
+        return value if self.low == self.high else value + ends
+
+    def __sub__(self, other: float) -> "Estimate":
+        return Estimate(value=self.value - other, low=self.low - other, high=self.high - other)
+
+    def __neg__(self) -> "Estimate":
+        return Estimate(value=-self.value, low=-self.high, high=-self.low)
+
+
+def each(values: Mapping[Any, object], form: str = "{} {}", separator: str = ", ") -> str:
+    """Return keys and values as text, each pair in the same form."""
+    return separator.join(form.format(key, value) for key, value in values.items())
+
+
+def below(estimates: Mapping[Any, Estimate], limit: float = 0.0) -> bool:
+    """Say whether all intervals are below a limit."""
+    return all(estimate.high < limit for estimate in estimates.values())
+
+
+def above(estimates: Mapping[Any, Estimate], limit: float = 0.0) -> bool:
+    """Say whether all intervals are above a limit."""
+    return all(estimate.low > limit for estimate in estimates.values())
+
+
+def row(cell: Cell, policy: str, **values: Value) -> dict[str, Value]:
+    """Return the row of a policy that met the workload of a cell."""
+    key: dict[str, Value] = {"scenario": cell.scenario, "x": cell.x, "workload": cell.workload}
+    return key | {"policy": policy} | values
 
 
 def bootstrap(statistic: Callable[..., Floats], *samples: Floats) -> Estimate:

@@ -131,7 +131,7 @@ def test_what_is_kept_as_it_is_cannot_be_slower() -> None:
 
 
 def test_what_the_model_has_seen_less_of_is_not_advised() -> None:
-    guess = prediction(1.0, 3, ("bytes of a burst 6.4e9, seen 1e6 to 1e9",))
+    guess = prediction(1.0, 3, ("burst size 5.96 GiB, seen 977 KiB to 954 MiB",))
     advice = advise(
         FixedModel({1024: prediction(50.0), 16: guess, 32: prediction(40.0)}), WRITE, gather=1e12
     )

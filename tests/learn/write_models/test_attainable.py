@@ -42,8 +42,8 @@ def romio(hints: dict[str, str], host_of: Sequence[str], stripe_count: int | Non
     """Return the ranks that write: ROMIO's documented rules, by hand.
 
     cb_config_list is gone through from the left; a star is every host not yet named, in the order
-    of ranks; each gives at most so many. On Lustre their number is cut to a multiple of the stripe
-    count, at most romio_lustre_co_ratio times, or to a divisor of it.
+    of ranks; each gives at most the number after its name. On Lustre their number is cut to a
+    multiple of the stripe count, at most romio_lustre_co_ratio times, or to a divisor of it.
     """
     aggregators: list[int] = []
     left: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Models of writes in files: what they say, and files that are none."""
+"""Models of writes in files: what they say, and invalid files."""
 
 import json
 import subprocess

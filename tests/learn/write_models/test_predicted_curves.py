@@ -1,5 +1,7 @@
 """Curves of jobs never run: what the stage that is divided allows, and no more."""
 
+from pathlib import Path
+
 import pytest
 
 from penstock.errors import InputError
@@ -7,6 +9,7 @@ from penstock.learn.write_models import machine as machines
 from penstock.learn.write_models.curves import curve
 from penstock.learn.write_models.prediction import Physical
 from penstock.model.write import Write
+from penstock.sim.formats.jobs_file import read_jobs
 
 TITAN, CETUS = Physical(machine=machines.load("titan")), Physical(machine=machines.load("cetus"))
 
@@ -47,3 +50,19 @@ def test_what_cannot_be_divided_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         curve(TITAN, Write(nodes=64, cores=1, burst=1e6), over=over, counts=counts)
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        ('{"burst": "1 GB"}', "jobs.0., write: 'cores' is missing; give an object .\"cores\""),
+        ('{"cores": 1, "burst": 1, "strip": 4}', "jobs.0., write: unknown key 'strip'"),
+    ],
+)
+def test_an_incomplete_write_in_a_jobs_file_is_refused(
+    tmp_path: Path, write: str, message: str
+) -> None:
+    path = tmp_path / "jobs.json"
+    path.write_text(f'{{"jobs": [{{"machine": "titan", "write": {write}}}]}}')
+    with pytest.raises(InputError, match=message):
+        read_jobs(path)

@@ -1,6 +1,5 @@
 """Sources of samples. IOR's outputs here are written by hand, after its documented formats."""
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 from learn.write_models.archer import samples
 
 from penstock.errors import InputError
-from penstock.learn.write_models.sources import archer, explorer, ior, tokio
+from penstock.learn.write_models.sources import archer, explorer, ior
 from penstock.model.write import Write
 
 MIB = 2**20
@@ -145,63 +144,6 @@ def test_archers_own_results(*, full: bool) -> None:
     assert sum(len(sample.times) for sample in rows) == 1839 + 580
     assert {sample.write.nodes for sample in rows} >= {1, 2, 64, 1024}
     assert max(sample.write.bursts for sample in rows) == 24576
-
-
-TOKIO = """\
-_jobid,darshan_app,darshan_nprocs,darshan_start_time,darshan_agg_perf_by_slowest_posix,\
-darshan_tot_bytes_written_posix,darshan_tot_bytes_read_posix,darshan_biggest_write_api_files,\
-darshan_biggest_write_fs,fs_tot_bytes_written,fshealth_ost_avg_full_pct
-0,7,/x/bin/ior,512,1487112035,14764.4,1e12,0,512,/bb/77_striped,2e12,
-1,8,/x/bin/ior,512,1487112099,,1e12,0,512,/bb/77_striped,2e12,55.0
-"""
-
-
-def test_a_table_without_the_name_of_its_index_is_read_as_it_is_meant() -> None:
-    """Cori's: every row has one value more than the header."""
-    (run,) = tokio.parse(TOKIO, "cori.csv")
-    assert (run.application, run.operation, run.shared) == ("ior", "write", False)
-    assert (run.processes, run.bytes, run.bandwidth) == (512, 1e12, 14764.4)
-    assert run.file_system == "/bb/striped"
-    assert run.load["fs_tot_bytes_written"] == 2e12
-    assert run.load["fshealth_ost_avg_full_pct"] != run.load["fshealth_ost_avg_full_pct"]
-    named = "," + TOKIO
-    assert [r.configuration for r in tokio.parse(named, "mira.csv")] == [run.configuration]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no column 'darshan_agg"),
-        ("a,b\n1,2\n", "no column 'darshan_agg"),
-        (TOKIO.replace("512,1487112099", "many,1487112099"), None),
-        (TOKIO + "2,9\n", "line 4: 2 values for 12 columns"),
-        (TOKIO.replace("14764.4", ""), "no runs with a bandwidth"),
-        (TOKIO.replace("512,1487112035", "many,1487112035"), "line 2: "),
-    ],
-)
-def test_damaged_tables_of_tokio(text: str, message: str | None) -> None:
-    if message is None:
-        assert len(tokio.parse(text, "t.csv")) == 1
-        return
-    with pytest.raises(InputError, match=message):
-        tokio.parse(text, "t.csv")
-
-
-def test_a_cut_archive_is_told(tmp_path: Path) -> None:
-    file = tmp_path / "t.csv.gz"
-    file.write_bytes(gzip.compress(TOKIO.encode())[:-12])
-    with pytest.raises(InputError, match="cannot be read"):
-        tokio.read(file)
-    file.write_bytes(gzip.compress(TOKIO.encode()))
-    assert len(tokio.read(file)) == 1
-
-
-@published_data.either
-@pytest.mark.parametrize(("system", "runs", "carried"), [("mira", 2533, 410), ("cori", 11232, 370)])
-def test_tokios_own_summaries(system: str, runs: int, carried: int, *, full: bool) -> None:
-    read = tokio.read(published_data.path(f"tokio-{system}.csv", full=full))
-    assert len(read) == (runs if full else carried)
-    assert {run.operation for run in read} == {"read", "write"}
 
 
 def line(repeat: int, seconds: float, **own: object) -> str:

@@ -12,10 +12,11 @@ from live.controller.turn_deployment import LEASE, Deployed, deployed
 from live.controller.turn_harness import TurnHarness
 
 from penstock.live.protocol import messages
-from penstock.live.protocol.counters import COUNTER_INTERVAL
 from penstock.live.protocol.job_record import JobRecord
+from penstock.live.protocol.messages import COUNTER_INTERVAL
 from penstock.live.protocol.state_directory import wait_for_exit
 from penstock.records import Record, replay
+from penstock.units import show_count
 
 CAUSES = ("failed_open", "gave_up", "lapses", "overdue", "policy_failed")
 HTTP = ("--http", "127.0.0.1:0")
@@ -152,7 +153,7 @@ def test_a_phase_that_the_policy_failed_is_not_blamed_on_max_wait(
     failures = site.status().policy_failures
     assert failures > 0
     assert "the policy FAILED" in site.penstock("top", "--once", "--interval", "0.1 s")
-    assert f"failed {failures} times" in site.penstock("status")
+    assert f"failed {show_count(failures, 'time')} " in site.penstock("status")
     with urllib.request.urlopen(
         site.state.http.read_text().strip() + "/metrics", timeout=HANG
     ) as got:
@@ -185,7 +186,7 @@ def test_a_job_that_is_lost_while_it_waits_has_waited() -> None:
 
 
 @pytest.mark.parametrize("how", ["has its turn", "was let go", "lent its turn", "was silent"])
-def test_a_job_that_is_lost_amid_its_phase_has_waited_once(how: str) -> None:
+def test_a_job_that_is_lost_within_its_phase_has_waited_once(how: str) -> None:
     """For as long as its phase waited until its turn came, or it went on without."""
     harness = TurnHarness(max_wait=10.0 if how == "was let go" else 30.0)
     turn_service, a, b, c = (

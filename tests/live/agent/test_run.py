@@ -9,11 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from limits import HANG
+from live.other_users import AS_ROOT, NOBODY, as_nobody
 
+from penstock.cli.verbs.run import run as run_verb
 from penstock.errors import InputError
 from penstock.live.agent.group_signals import GroupSignalProbe
 from penstock.live.agent.page_server import library
@@ -335,3 +338,25 @@ def test_a_library_that_cannot_be_preloaded_is_refused(tmp_path: Path) -> None:
     (folder / "libpenstock_client.so").touch()
     with pytest.raises(InputError, match="cannot be preloaded"):
         preload.library("libpenstock_client.so", [str(folder)])
+
+
+@AS_ROOT
+@pytest.mark.parametrize("mode", [0o000, 0o700, 0o711])
+@pytest.mark.parametrize("own", [True, False])
+def test_where_the_state_directory_cannot_be_read_the_command_runs_unmanaged(
+    capfd: pytest.CaptureFixture[str], own: bool, mode: int
+) -> None:
+    """Others cannot read that of --all-users (0711), and their jobs run anyway."""
+    with TemporaryDirectory(dir="/tmp") as name:  # pytest's own folder is closed to other users
+        Path(name).chmod(0o777)
+        folder, output = Path(name) / "state", Path(name) / "output"
+        folder.mkdir()
+        (folder / "controller.lock").touch(mode=0o600)
+        folder.chmod(mode)
+        if own:
+            os.chown(folder, NOBODY, NOBODY)
+        arguments = ["--state", str(folder), "--", "sh", "-c", f"echo ran >{output}"]
+        as_nobody(lambda: run_verb.main(arguments, standalone_mode=False))
+        assert output.read_text() == "ran\n"
+        folder.chmod(0o700)
+    assert "running the command unmanaged" in capfd.readouterr().err

@@ -216,6 +216,6 @@ def test_configured_windows(value: str | int, window: int) -> None:
 
 
 @pytest.mark.parametrize("value", ["4 KiB", "2 GiB", -1, "a lot"])
-def test_windows_that_are_none_are_refused(value: str | int) -> None:
+def test_invalid_windows_are_refused(value: str | int) -> None:
     with pytest.raises(InputError, match=r"live\.dirty-window"):
         LiveSection(dirty_window=value).dirty_bytes()

@@ -182,6 +182,7 @@ def job(request: pytest.FixtureRequest) -> Layer:
     return layer
 
 
+@pytest.mark.security
 @pytest.mark.parametrize("opened", [True, False], ids=["opened", "not-yet-opened"])
 @pytest.mark.parametrize("job", ["users_job", "users_job_at_roots_node"], indirect=True)
 def test_a_revoked_permission_is_for_the_next_open(job: Layer, opened: bool) -> None:

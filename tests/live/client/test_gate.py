@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import struct
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from limits import within
 from live.client.waiting_processes import WAIT, Closed, closed, next_line, until
 
 from penstock.live.protocol import shared_page
+from penstock.live.protocol._page_layout import CLOSED_UNTIL
 
 KIB, MIB = 1 << 10, 1 << 20
 OPEN = "f = os.open('f', os.O_CREAT | os.O_RDWR)\n"
@@ -282,3 +284,20 @@ def test_a_slot_whose_thread_may_live_is_left_alone(job: Closed, owner: str) -> 
     assert job.python(OPEN + "os.write(f, b'x')").wait(WAIT) == 0
     assert shared_slot_used(job)
     assert job.pages.total("writes") == 1
+
+
+def test_a_gate_is_closed_until_a_time_of_the_clock_that_is_given() -> None:
+    now = 7 * 10**9
+    with shared_page.SharedPages([], clock_ns=lambda: now) as pages:
+
+        def closed_until() -> int:
+            word = os.pread(pages.control_fd, 8, CLOSED_UNTIL)
+            return int.from_bytes(word, sys.byteorder)
+
+        pages.close_gate(2.0)
+        assert closed_until() == 9 * 10**9
+        now += 10**9
+        pages.extend_closure(2.0)
+        assert closed_until() == 10**10
+        pages.open_gate()
+        assert closed_until() == 0

@@ -5,15 +5,14 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from limits import HANG
 from live.client.misbehaving_node import OddNode
 from live.client.test_faults import Layer, folder, layer, own_job
+from live.client.waiting_processes import WAIT, until
 from live.ionode.frames import INTRODUCTION, MAGIC, REPLY, REQUEST
 from live.ionode.real_node import RealNode
 
@@ -22,7 +21,6 @@ from penstock.live.protocol import shared_page
 from penstock.live.protocol.shared_page import SharedPages
 
 __all__ = ["folder", "own_job"]
-WAIT = HANG
 STANDS_STILL = 0.5  # longer than the job's patience
 OVERWRITER = """
 import threading
@@ -41,13 +39,6 @@ input(); ended.set()
 print(failed)
 """
 """Reads what it wrote at once: an older write that comes late is found."""
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WAIT
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.005)
 
 
 def goes_on(job: Layer) -> None:
@@ -147,33 +138,36 @@ def test_an_io_node_of_another_version_is_not_used(folder: Path, own_job: Layer)
     assert own_job.pages.total("forwarded_writes") == 0
 
 
-class AnswersAsAnother(PageServer):
-    """Hands out its pages under another version."""
-
-    def _welcome(self, connection: socket.socket) -> None:
-        connection.recv(16, socket.MSG_WAITALL)
-        answer = (
-            shared_page.CONTROL_MAGIC + (shared_page.VERSION + 1).to_bytes(4, "little") + bytes(4)
-        )
-        descriptors = [self.pages.control_fd, self.pages.counters_fd]
-        socket.send_fds(connection, [answer], descriptors)
+OTHER = shared_page.VERSION + 1
 
 
-@pytest.mark.parametrize("what", ["refused", "answered", "pages"])
+class AnswersAnyone(PageServer):
+    """Hands out its pages as those of a version, whatever version is asked for."""
+
+    version = shared_page.VERSION
+
+    def answer(self, hello: bytes) -> bytes:
+        return shared_page.CONTROL_MAGIC + self.version.to_bytes(4, "little") + bytes(4)
+
+
+class AnswersAsAnother(AnswersAnyone):
+    version = OTHER
+
+
+@pytest.mark.parametrize(
+    ("server", "version"),
+    [(PageServer, OTHER), (AnswersAsAnother, shared_page.VERSION), (AnswersAnyone, OTHER)],
+    ids=["refused", "answered", "pages"],
+)
 def test_an_agent_of_another_version_leaves_the_job_alone(
-    folder: Path, own_job: Layer, monkeypatch: pytest.MonkeyPatch, what: str
+    folder: Path, own_job: Layer, server: type[PageServer], version: int
 ) -> None:
     """A page laid out differently must not be read, nor written to."""
-    kind: Any = AnswersAsAnother if what == "answered" else PageServer
-    with monkeypatch.context() as changed, ExitStack() as stack:
-        if what != "answered":
-            changed.setattr(shared_page, "VERSION", shared_page.VERSION + 1)
-        pages = stack.enter_context(SharedPages([own_job.root]))
-        if what == "pages":
-            changed.undo()
+    with ExitStack() as stack:
+        pages = stack.enter_context(SharedPages([own_job.root], version=version))
         pages.assign([own_job.node.node])
         before = os.pread(pages.counters_fd, shared_page.COUNTERS_BYTES, 0)
-        agent = stack.enter_context(kind(pages, folder / "other.agent"))
+        agent = stack.enter_context(server(pages, folder / "other.agent"))
         job = Layer(root=own_job.root, pages=pages, agent=agent, node=own_job.node, user=0)
         assert job.run(WRITER) == "[4, 4, 4]\n"
         assert os.pread(pages.counters_fd, shared_page.COUNTERS_BYTES, 0) == before
@@ -181,6 +175,7 @@ def test_an_agent_of_another_version_leaves_the_job_alone(
     assert own_job.node.measured().requests == 0
 
 
+@pytest.mark.security
 def test_an_io_node_that_another_user_runs_is_not_used(folder: Path) -> None:
     """It refuses; the job goes on directly."""
     with layer(folder, folder / "managed", served_by=65534) as job:

@@ -55,6 +55,7 @@ def test_programs_are_served_byte_for_byte(
     assert remote.measured().files == 0
 
 
+@pytest.mark.security
 def test_a_wrong_token_means_direct_access(run: Any, remote: RealNode, root: Path) -> None:
     with (
         SharedPages([root], token=bytes(32)) as pages,

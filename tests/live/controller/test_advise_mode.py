@@ -37,5 +37,5 @@ def test_two_jobs_at_once_hear_who_would_have_waited(tmp_path: Path) -> None:
     finally:
         subprocess.run([*PENSTOCK, "down", *state], check=True, timeout=60)
     first, second = sorted(outputs, key=lambda text: "would have waited" in text)
-    assert "its 1 I/O phases would not have waited" in first
-    assert "its 1 I/O phases would have waited" in second
+    assert "its 1 I/O phase would not have waited" in first
+    assert "its 1 I/O phase would have waited" in second

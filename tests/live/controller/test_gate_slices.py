@@ -1,4 +1,4 @@
-"""Shares of jobs that go past the I/O nodes."""
+"""Shares of jobs whose I/O is direct."""
 
 import subprocess
 import sys

@@ -3,11 +3,9 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from live.controller.turn_deployment import OBEDIENT, Deployed, ScriptedJob, deployed
+from live.controller.turn_deployment import OBEDIENT, Deployed, ScriptedJob
 from live.controller.turn_harness import TurnHarness
 
 from penstock import registry
@@ -20,12 +18,6 @@ from penstock.live.protocol import messages
 from penstock.model import Job, PhaseBegan, Site
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Deployed]:
-    with deployed(tmp_path) as site:
-        yield site
 
 
 def test_an_idle_holder_lends_its_turn_and_asks_again_when_it_calls(site: Deployed) -> None:
@@ -130,7 +122,7 @@ def test_a_job_on_several_hosts_that_are_in_its_phase_keeps_its_turn() -> None:
 
 
 def test_an_iteration_is_none_the_longer_for_a_turn_that_was_lent() -> None:
-    """Phases of 4 s after 6 s of computing; the third lends its turn for 100 s amid it."""
+    """Phases of 4 s after 6 s of computing; the third lends its turn for 100 s in between."""
     ledger = Ledger(site=Site())
     learnt = Manager(sharing=registry.sharing("exclusive-fcfs"), view=ledger, learn=_live)
     turns = Turns(learnt, ledger)

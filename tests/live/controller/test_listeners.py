@@ -22,6 +22,8 @@ from penstock.live.protocol.address import Address
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.site_key import RemoteController, SiteKey, nonce
 
+pytestmark = pytest.mark.security
+
 KEY, OTHER = SiteKey(b"k" * 32), SiteKey(b"o" * 32)
 WAIT = HANG
 

@@ -39,6 +39,7 @@ def test_a_member_that_goes_leaves_the_turn_to_the_others_and_the_last_one_gives
     assert site.take() == [("other", "Turn", 1)]
 
 
+@pytest.mark.security
 def test_another_users_team_of_the_same_name_is_another() -> None:
     site = TurnHarness()
     a, b = site.start("a", "mpi"), site.start("b", "mpi", user="eve")

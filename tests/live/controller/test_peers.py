@@ -22,6 +22,8 @@ from penstock.live.protocol.site_key import RemoteController, SiteKey
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import name_of
 
+pytestmark = pytest.mark.security
+
 WAIT = HANG
 
 

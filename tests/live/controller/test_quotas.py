@@ -4,29 +4,19 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
-from live.controller.turn_deployment import WAIT, Deployed, deployed
+from live.controller.turn_deployment import WAIT, Deployed
 
 from penstock.errors import InputError
-from penstock.live.controller.peer import Peer
-from penstock.live.controller.quotas import Quotas
+from penstock.live.controller.peer import Peer, Quotas
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import ControlConnection
-from penstock.live.protocol.errors import FullError
+from penstock.live.protocol.client import ControlConnection, FullError
 from penstock.live.protocol.users import name_of
 
 ME = name_of(os.geteuid())
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Deployed]:
-    with deployed(tmp_path) as site:
-        yield site
 
 
 def begin(controller: ControlConnection, user: str = ME) -> messages.JobAccepted:

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from penstock.live.controller.supervise import run_forever
+from penstock.live.controller.supervise import Steps, run_forever
 
 
 def test_work_that_fails_is_logged_and_restarted_ever_more_slowly(
@@ -53,3 +53,25 @@ def test_work_that_fails_is_logged_and_restarted_ever_more_slowly(
     assert caplog.text.count("keeping has failed; restarting it") == 3
     assert caplog.text.count("keeping has ended") == 1
     assert "fault 3" in caplog.text
+
+
+def test_long_work_pauses_when_a_step_has_taken_its_time() -> None:
+    async def run() -> list[int]:
+        now, others, pauses = 0.0, 0, []
+
+        async def other() -> None:
+            nonlocal others
+            while True:
+                others += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(other())
+        steps = Steps(2.0, clock=lambda: now)
+        for _ in range(6):
+            now += 1.0
+            await steps.pause()
+            pauses.append(others)
+        task.cancel()
+        return pauses
+
+    assert asyncio.run(run()) == [0, 1, 1, 2, 2, 3]

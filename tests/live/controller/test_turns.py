@@ -7,12 +7,28 @@ from penstock.core.ledger import Ledger, knows
 from penstock.core.manager import Manager
 from penstock.errors import InputError
 from penstock.live.controller.turns import FILE_SYSTEM, PhaseReport, Release, Turns
-from penstock.model import Admit, Event, Hold, Job, JobEnded, PhaseEnded, Site
+from penstock.model import Action, Admit, Event, Hold, Job, JobEnded, PhaseEnded, Site, View
+from penstock.policies.base import ByArrival, Own
 
 
-def turns(policy: str = "exclusive-fcfs", *, bandwidth: float | None = None) -> Turns:
+class RaisesAtEnds(Manager):
+    """Raises what a policy may raise, whenever a phase ends."""
+
+    def handle(self, event: Event) -> list[Action]:
+        actions = super().handle(event)
+        if isinstance(event, PhaseEnded):
+            raise RuntimeError
+        return actions
+
+
+def turns(
+    policy: str = "exclusive-fcfs",
+    *,
+    bandwidth: float | None = None,
+    manager_class: type[Manager] = Manager,
+) -> Turns:
     ledger = Ledger(site=Site(bandwidth=bandwidth))
-    manager = Manager(sharing=registry.sharing(policy), view=ledger)
+    manager = manager_class(sharing=registry.sharing(policy), view=ledger)
     made = Turns(manager, ledger)
     for serial, name in enumerate("abc"):
         made.started(0.0, Job(id=name, serial=serial, w_iter=10.0 if name == "c" else 1000.0))
@@ -139,7 +155,7 @@ def test_a_policy_that_needs_what_nobody_can_know_is_refused() -> None:
 
 
 def test_waits_of_a_phase_that_is_held_again_do_not_count_what_it_transferred() -> None:
-    """greedy-com: b is shorter, so that a, amid its transfer, waits for it."""
+    """greedy-com: b is shorter, so that a, within its transfer, waits for it."""
     made = turns("greedy-com")
     for phase, name, seconds in ((1, "a", 8.0), (1, "b", 2.0)):
         made.phase_began(10.0 * phase, name, phase)
@@ -163,23 +179,14 @@ def test_a_controller_that_was_stopped_holds_nobodys_silence_against_it() -> Non
 
 @pytest.mark.parametrize("asks", [True, False], ids=["it asks again", "its job ends"])
 def test_a_policy_that_raises_when_a_phase_is_cut_hides_nothing_that_happened(
-    monkeypatch: pytest.MonkeyPatch, asks: bool
+    asks: bool,
 ) -> None:
     """A job that is gone is gone from the Manager, too; one that asks is among those let go."""
-    made = turns()
+    made = turns(manager_class=RaisesAtEnds)
     recorded: list[tuple[Event, bool]] = []
     made.record = lambda event, actions, moved, failed: recorded.append((event, failed))
     made.phase_began(1.0, "a", 1)
     made.phase_began(2.0, "b", 1)
-    handle = made.manager.handle
-
-    def raises_at_ends(event: Event) -> object:
-        actions = handle(event)
-        if isinstance(event, PhaseEnded):
-            raise RuntimeError
-        return actions
-
-    monkeypatch.setattr(made.manager, "handle", raises_at_ends)
     with pytest.raises(RuntimeError):
         made.phase_began(3.0, "a", 2) if asks else made.ended(3.0, "a")
     cut = PhaseEnded(time=3.0, job="a", resource=0, io=0.0, idle=0.0)
@@ -189,3 +196,31 @@ def test_a_policy_that_raises_when_a_phase_is_cut_hides_nothing_that_happened(
     else:
         assert recorded[3] == (JobEnded(time=3.0, job="a"), False)
         assert "a" not in made.manager.jobs
+
+
+class ByAge(ByArrival):
+    """All transfer; the older a job, the more it weighs, and that changes while it transfers."""
+
+    reweighs = True
+
+    def group(self, job: Job) -> Own:
+        return Own.GROUP
+
+    def weight(self, job: Job, view: View) -> float:  # type: ignore[override]
+        return 1.0 + view.age(job)
+
+
+def test_a_new_weight_is_not_a_new_turn() -> None:
+    ledger = Ledger(site=Site())
+    made = Turns(Manager(sharing=ByAge(), view=ledger), ledger)
+    for serial, name in enumerate("ab"):
+        made.started(0.0, Job(id=name, serial=serial))
+    assert made.phase_began(1.0, "a", 1) == [turn("a", 2.0)]
+    assert made.begins_turn("a")
+    assert made.phase_began(4.0, "b", 1) == [turn("b", 5.0), turn("a", 5.0)]
+    assert made.begins_turn("b")
+    assert not made.begins_turn("a"), "it has had its turn since 1 s"
+    assert made.turns == 2
+    phase = made.states["a"].phase
+    assert phase is not None
+    assert (phase.admitted, phase.weight) == (1.0, 5.0)

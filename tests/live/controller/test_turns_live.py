@@ -3,25 +3,19 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 from limits import within
-from live.controller.turn_deployment import LEASE, WAIT, Deployed, ScriptedJob, deployed
+from live.controller.turn_deployment import LEASE, WAIT, Deployed, ScriptedJob
 
 from penstock.live.protocol.state_directory import wait_for_exit
 
 MIB = 1 << 20
 HEADER = Path(__file__).parents[3] / "native" / "client"
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Deployed]:
-    with deployed(tmp_path) as site:
-        yield site
 
 
 def hands(files: list[Path], runs: "list[Any]") -> list[Path]:
@@ -178,7 +172,7 @@ def test_a_job_whose_agent_is_killed_goes_on_within_the_lease(site: Deployed) ->
 
 
 def test_a_job_whose_agent_was_stopped_is_not_held_again(site: Deployed) -> None:
-    """Its gate opened by itself amid its phase, which its agent takes note of when it goes on."""
+    """Its gate opened by itself within its phase, which its agent takes note of when it goes on."""
     site.up()
     first, second = site.obedient("first"), site.obedient("second")
     first.do("begin")

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,7 +13,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 from limits import HANG
-from live.controller.turn_deployment import LEASE, PENSTOCK, WAIT, Deployed, deployed
+from live.controller.turn_deployment import LEASE, PENSTOCK, WAIT, Deployed
 from live.other_users import AS_ROOT, NOBODY
 
 from penstock.live.controller.controller import Controller
@@ -26,12 +26,6 @@ from penstock.live.protocol.users import name_of
 from penstock.live.store import Store
 from penstock.model import JobEnded
 from penstock.records import Record, replay
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Deployed]:
-    with deployed(tmp_path) as site:
-        yield site
 
 
 def kill_controller(site: Deployed) -> None:
@@ -73,7 +67,7 @@ def word(
 
 def test_a_job_that_ends_without_a_controller_is_told_of_by_the_next(site: Deployed) -> None:
     """Its status, counters and fail-opens are in the books, the totals, the store and the record,
-    and are there once, however often the controller starts anew."""
+    and are there once, however often the controller starts again."""
     site.up()
     first, second = site.obedient("first"), site.obedient("second")
     site.held(first, second)
@@ -196,6 +190,7 @@ def test_words_that_the_store_has_not_yet_keep_no_others_from_being_heard(tmp_pa
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.security
 def test_the_end_of_a_job_that_nobody_began_is_refused(site: Deployed) -> None:
     site.up()
     ExitSpool(site.state.exit_spool).write(word(site, "never.123456789"))
@@ -203,6 +198,7 @@ def test_the_end_of_a_job_that_nobody_began_is_refused(site: Deployed) -> None:
     assert "which never began" in site.state.log.read_text()
 
 
+@pytest.mark.security
 @AS_ROOT
 def test_a_last_word_of_another_user_is_refused_and_logged(site: Deployed) -> None:
     """The kernel says who wrote a file: nobody ends the books of another's job."""

@@ -45,7 +45,7 @@ class TurnHarness:
 
     def start(self, id: str, team: str | None = None, user: str = "ann") -> JobEntry:
         begin = messages.BeginJob(name=id, pid=1, command=["x"], user=user, protocol=2, team=team)
-        job = self.jobs[id] = JobEntry(id=id, serial=1, begin=begin, began=self.now)
+        job = self.jobs[id] = JobEntry(id=id, serial=1, begin=begin, began=self.now, since=self.now)
         self.turn_service.started(job)
         return job
 

@@ -337,6 +337,7 @@ def test_down_leaves_running_jobs_running_directly(state: StateDirectory) -> Non
         with pytest.raises(ConnectionError):
             controller.receive(messages.NodeMap, WAIT)
     assert not list(state.folder.glob("*.sock"))
+    assert "kill switch" not in state.log.read_text()  # nobody turned it on
     again = penstock("down", "--state", state.folder)
     assert (again.returncode, again.stdout.split()[:2]) == (0, ["nothing", "is"])
 
@@ -418,6 +419,7 @@ def test_who_holds_a_lock_is_asked_before_it_is_killed(tmp_path: Path) -> None:
     assert not end_holders([lock])
 
 
+@pytest.mark.security
 def test_a_state_directory_must_be_ours_and_closed(tmp_path: Path, root: Path) -> None:
     folder = tmp_path / "open"
     folder.mkdir()
@@ -434,6 +436,7 @@ def test_a_state_directory_must_be_ours_and_closed(tmp_path: Path, root: Path) -
     assert (result.returncode, "too long" in result.stderr) == (2, True)
 
 
+@pytest.mark.security
 @AS_ROOT
 def test_root_rules_a_site_that_has_a_user_of_its_own(tmp_path: Path, root: Path) -> None:
     """But does not bring up there, nor trust what lies where anybody can put it."""

@@ -14,19 +14,17 @@ from limits import HANG
 
 from penstock.config import Config
 from penstock.errors import InputError
-from penstock.live.controller.turn_waits import TurnWaits
+from penstock.live.controller.status import TurnWaits
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.http.api import Api
+from penstock.live.http.controller_service import ControllerService
 from penstock.live.http.dashboard.lanes import PhaseRecord
+from penstock.live.http.dashboard.operations import DashboardApi, Since
 from penstock.live.http.dashboard.schema import JobPhases, LaneJob, Timeline, TuningNow
 from penstock.live.http.dispatch import NotFoundError
 from penstock.live.http.openapi import Reply
-from penstock.live.http.policy_list import PolicyChoice
-from penstock.live.http.record_list import RecordedDay, RecordedRun
 from penstock.live.http.schema import (
-    Dashboard,
-    Explanation,
     Measures,
     Mode,
     Modes,
@@ -35,13 +33,15 @@ from penstock.live.http.schema import (
     Waiting,
 )
 from penstock.live.http.server import ConnectionLimits, serving
-from penstock.live.http.what_if_runs import WhatIf, WhatIfRequest
+from penstock.live.http.what_if_choices import PolicyChoice, RecordedDay, RecordedRun
+from penstock.live.http.what_if_runs import WhatIf, WhatIfRequest, WhatIfStarted
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address, url
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.io_node_record import IoNodeRecord
-from penstock.live.protocol.job_record import JobRecord
+from penstock.live.protocol.job_record import JobRecord, JobSummary
 from penstock.live.protocol.state_directory import StateDirectory
+from penstock.live.protocol.tokens import Bearer
 
 ADMIN, READER = "an-admins-token-0123456789", "a-readers-token-0123456789"
 WAIT = HANG
@@ -80,10 +80,10 @@ def job(number: int, user: str = "ada", state: str = "running", written: int = 0
     return JobRecord(**fields)
 
 
-class FakeDashboard:
+class FakeDashboard(DashboardApi):
     """A history of one job, whose user ada is private to clients with a token."""
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # without a controller
         self.request: WhatIfRequest | None = None
         self.state: Literal["running", "cancelled"] = "running"
 
@@ -91,10 +91,10 @@ class FakeDashboard:
     async def serving(self) -> AsyncIterator[None]:
         yield
 
-    async def timeline(self, since: str | None, *, private: bool) -> Reply[Timeline]:
+    async def timeline(self, client: Bearer | None, query: Since) -> Reply[Timeline]:
         timeline = Timeline(
             cursor="here-1",
-            whole=since != "here-1",
+            whole=query.since != "here-1",
             now=1e9,
             window=900.0,
             known_since=1e9 - 60,
@@ -111,21 +111,18 @@ class FakeDashboard:
             gone=[],
             samples=[],
             io_nodes=[],
-            jobs=[self.job("job.1", private=private)],
+            jobs=[self.job("job.1", private=client is not None)],
             stretches=[("job.1", "io", 1e9, None, 0.5)],
         )
         return Reply(timeline)
 
     def job(self, id: str, *, private: bool) -> LaneJob:
+        names = {*JobSummary.__struct_fields__, "serial", "nodes", "processes"} - {"id"}
+        record = job(1)
         return LaneJob(
+            **{name: getattr(record, name) for name in names},
             id=id,
-            serial=1,
-            state="running",
-            began=1e9,
             ended=None,
-            nodes=1,
-            processes=None,
-            io_nodes=[0],
             doing="transferring",
             since=1e9,
             share=0.5,
@@ -134,31 +131,26 @@ class FakeDashboard:
             at_most_seconds=None,
             w_iter=None,
             pattern=None,
-            forwarded_bytes=1,
-            direct_bytes=2,
             rate=3.0,
-            waits=0,
-            waited_seconds=0.0,
-            fail_opens=0,
             mode="observe" if private else msgspec.UNSET,
             user="ada" if private else msgspec.UNSET,
             command="./solve --key=hidden" if private else msgspec.UNSET,
         )
 
-    async def phases(self, job: str, *, private: bool) -> JobPhases:
-        if job != "job.1":
-            raise NotFoundError(f"there is no job {job!r}")
+    async def phases(self, client: Bearer | None, id: str) -> JobPhases:
+        if id != "job.1":
+            raise NotFoundError(f"there is no job {id!r}")
         phases = [PhaseRecord(began=1e9, admitted=1e9 + 1, predicted_seconds=2.0)]
-        lane = self.job(job, private=private)
+        lane = self.job(id, private=client is not None)
         return JobPhases(job=lane, phases=phases, w_iter=[(1e9, 10.0)], pattern=[], known=None)
 
-    async def tuning(self) -> TuningNow:
+    async def tuning(self, _: Bearer | None) -> TuningNow:
         return TuningNow(policy=None)
 
-    async def policies(self) -> list[PolicyChoice]:
+    async def policies(self, _: Bearer | None) -> list[PolicyChoice]:
         return [PolicyChoice(name="set-10", summary="Sets.")]
 
-    async def records(self) -> list[RecordedRun]:
+    async def records(self, _: Bearer | None) -> list[RecordedRun]:
         day = RecordedDay(day="2026-11-15", parts=1, bytes=5)
         return [
             RecordedRun(
@@ -166,13 +158,13 @@ class FakeDashboard:
             )
         ]
 
-    async def start_what_if(self, request: WhatIfRequest) -> str:
-        if request.run != "ab12":
-            raise NotFoundError(f"there is no run {request.run}")
-        self.request = request
-        return "5e"
+    async def start_what_if(self, client: Bearer | None, body: WhatIfRequest) -> WhatIfStarted:
+        if body.run != "ab12":
+            raise NotFoundError(f"there is no run {body.run}")
+        self.request = body
+        return WhatIfStarted(id="5e")
 
-    async def what_if(self, id: str) -> Reply[WhatIf]:
+    async def what_if(self, _: Bearer | None, id: str) -> Reply[WhatIf]:
         if id != "5e" or self.request is None:
             raise NotFoundError(f"there is no what-if {id!r}")
         fields = msgspec.structs.asdict(self.request)
@@ -180,21 +172,18 @@ class FakeDashboard:
             WhatIf(id=id, state=self.state, began=1e9, seconds=1, **fields, error=None, result=None)
         )
 
-    async def cancel_what_if(self, id: str) -> Reply[WhatIf]:
+    async def cancel_what_if(self, client: Bearer | None, id: str) -> Reply[WhatIf]:
         self.state = "cancelled"
-        return await self.what_if(id)
+        return await self.what_if(client, id)
 
 
-_Base: Any = object
-
-
-class FakeService(_Base):  # type: ignore[misc]
+class FakeService(ControllerService):
     """A site where ada's job transfers and bob's waits for it."""
 
-    def __init__(self) -> None:
-        self.dashboard: Dashboard = FakeDashboard()
-        self.listed = [job(1, written=1 << 30), job(2, "bob", written=1 << 20)]
-        self.listed.append(job(3, state="ended", written=1 << 40))
+    def __init__(self) -> None:  # without a controller
+        self.dashboard = FakeDashboard()
+        waiting = msgspec.structs.replace(job(2, "bob", written=1 << 20), behind=["job.1"])
+        self.listed = [job(1, written=1 << 30), waiting, job(3, state="ended", written=1 << 40)]
         self.mode: Mode = "observe"
         self.users: dict[str, Mode] = {"bob": "enforce"}
         self.killed = False
@@ -204,6 +193,7 @@ class FakeService(_Base):  # type: ignore[misc]
         self.answers = asyncio.Event()  # status waits for it
         self.answers.set()
         self.waits = TurnWaits()
+        self.policy = "set-10"
 
     async def status(self) -> messages.Status:
         self.statuses += 1
@@ -241,12 +231,6 @@ class FakeService(_Base):  # type: ignore[misc]
             if record.id == job:
                 return record
         raise NotFoundError(f"there is no job {job!r}")
-
-    async def explain(self, job: str) -> Explanation:
-        record = msgspec.structs.replace(await self.job(job), behind=["job.1"])
-        names = set(Explanation.__struct_fields__) - {"job", "policy"}
-        fields = {name: getattr(record, name) for name in names}
-        return Explanation(job=job, policy="set-10", **fields)
 
     async def remap(self, remap: messages.Remap) -> None:
         if remap.stripe == 13:

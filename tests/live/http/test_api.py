@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from limits import HANG
 from live.http.api_site import (
@@ -30,10 +31,13 @@ from live.http.api_site import (
     token_file,
 )
 
+from penstock.config import Config
 from penstock.errors import InputError
+from penstock.live.controller.controller import Controller
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.http.api import OPERATIONS, Api, SharedStatus
+from penstock.live.http.controller_service import ControllerService
 from penstock.live.http.dispatch import RequestLimits
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address
@@ -93,6 +97,7 @@ def refused(answer: httpx.Response, code: int) -> dict[str, str]:
 # Access.
 
 
+@pytest.mark.security
 @pytest.mark.parametrize("path", READS)
 def test_without_tokens_nothing_private_is_shown(anonymous: httpx.Client, path: str) -> None:
     answer = anonymous.get(path)
@@ -100,6 +105,7 @@ def test_without_tokens_nothing_private_is_shown(anonymous: httpx.Client, path: 
     assert [secret for secret in SECRETS if secret in answer.text] == []
 
 
+@pytest.mark.security
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
 def test_without_tokens_nothing_can_be_changed(
     anonymous: httpx.Client, service: FakeService, method: str, path: str, body: dict[str, Any]
@@ -110,16 +116,30 @@ def test_without_tokens_nothing_can_be_changed(
     assert (service.mode, service.killed, service.remaps) == ("observe", False, [])
 
 
+def test_refusals_are_logged_once_per_second(
+    service: FakeService, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client cannot fill the log."""
+    times = iter([0.0, 0.5, 0.9, 1.0])
+    with served(Api(service, clock=lambda: next(times))) as where, client(where) as anyone:
+        for _ in range(4):
+            refused(anyone.get("/v1/jobs/job.1/explain"), 403)
+    assert caplog.text.count("API: refused GET") == 2
+
+
+@pytest.mark.security
 def test_without_tokens_no_job_is_explained(anonymous: httpx.Client) -> None:
     refused(anonymous.get("/v1/jobs/job.1/explain"), 403)
 
 
+@pytest.mark.security
 def test_a_host_header_of_another_host_is_refused(anonymous: httpx.Client) -> None:
     refused(anonymous.get("/v1/status", headers={"host": "rebound.example:80"}), 403)
     for host in ("localhost:1234", "127.0.0.1", "[::1]:99"):
         assert anonymous.get("/v1/status", headers={"host": host}).status_code == 200
 
 
+@pytest.mark.security
 @pytest.mark.parametrize(
     "authorization",
     [None, "Bearer", "Bearer wrong-token-0123456789", f"Basic {ADMIN}", ADMIN, f"Bearer {ADMIN}x"],
@@ -137,6 +157,7 @@ def test_with_tokens_every_request_needs_one(guarded: str, authorization: str | 
                 assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
+@pytest.mark.security
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
 def test_a_reader_reads_and_an_admin_changes(
     guarded: str, method: str, path: str, body: dict[str, Any]
@@ -149,6 +170,7 @@ def test_a_reader_reads_and_an_admin_changes(
         assert answer.status_code == 200, answer.text
 
 
+@pytest.mark.security
 def test_no_token_is_in_the_log(
     guarded: str, caplog: pytest.LogCaptureFixture, service: FakeService
 ) -> None:
@@ -163,6 +185,7 @@ def test_no_token_is_in_the_log(
     assert "-token-0123456789" not in caplog.text
 
 
+@pytest.mark.security
 @pytest.mark.parametrize(
     ("content", "mode", "message"),
     [
@@ -188,12 +211,14 @@ def test_the_error_of_a_wrong_token_file(
     assert ADMIN not in str(caught.value)
 
 
+@pytest.mark.security
 def test_a_token_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
     for path, message in ((tmp_path / "none", "No such file"), (tmp_path, "not a regular file")):
         with pytest.raises(InputError, match=message):
             Tokens.read(path)
 
 
+@pytest.mark.security
 @pytest.mark.parametrize("text", ["0.0.0.0:80", "[::]:80", "example.org:80", "10.0.0.1:80"])
 def test_an_address_reachable_from_other_hosts_needs_tokens(text: str, tmp_path: Path) -> None:
     deployment = Deployment(state=str(tmp_path), roots=["/"], io_nodes=0, http=text)
@@ -215,6 +240,7 @@ def test_a_wrong_address_is_refused(text: str) -> None:
 # Answers.
 
 
+@pytest.mark.security
 def test_a_token_shows_everything(admin: httpx.Client) -> None:
     content = admin.get("/v1/status").json()
     assert content["jobs"] == admin.get("/v1/jobs").json()
@@ -298,7 +324,6 @@ def test_modes_of_the_site_and_of_users(admin: httpx.Client) -> None:
     assert put(mode="advise")["site"] == "advise"
     assert put(mode="enforce", user="ada")["users"] == {"ada": "enforce", "bob": "enforce"}
     assert put(mode=None, user="bob")["users"] == {"ada": "enforce"}
-    assert put(mode=None)["site"] == "advise"  # the site keeps its mode
 
 
 def test_the_kill_switch(admin: httpx.Client, service: FakeService) -> None:
@@ -333,6 +358,7 @@ def test_a_remap_and_its_refusals(admin: httpx.Client, service: FakeService) -> 
         (b'{"mode":"observe"}', "text/plain", 415),
         (b'{"mode":"observe"}', "", 415),
         (b'{"mode":"off"}', "application/json", 422),
+        (b'{"mode":null}', "application/json", 422),
         (b'{"mode":"observe","users":"x"}', "application/json", 422),
         (b'{"mode":"observe","user":"../x"}', "application/json", 422),
         (b'{"mode":"observe","user":"a\\nb"}', "application/json", 422),
@@ -421,6 +447,31 @@ def test_a_real_controller(tmp_path: Path) -> None:
     assert not state.http.exists()
 
 
+def test_since_is_by_the_wall_clock_that_is_given(tmp_path: Path) -> None:
+    deployment = Deployment(state=str(tmp_path), roots=[str(tmp_path)], io_nodes=0)
+
+    async def since() -> list[float]:
+        now = 50.0
+        controller = Controller(deployment, clock=lambda: now, wall_clock=lambda: 1e9 + now)
+        begin = messages.BeginJob(name="a", pid=1, command=["x"], user="ada", protocol=2)
+        job = controller.jobs.begin(begin, 1e9)
+        controller.turn_service.started(job)
+        controller.turn_service.phase_began(job, messages.PhaseBegan(phase=1))
+        now = 53.0
+        service = ControllerService(controller, wall_clock=lambda: 1e9 + now)
+        return [turn.since for turn in (await service.waiting()).transferring]
+
+    assert asyncio.run(since()) == [1e9 + 50.0]
+
+
+@pytest.mark.parametrize("name", ["mysite", None])
+def test_the_site_has_its_configured_name_or_the_hosts(tmp_path: Path, name: str | None) -> None:
+    config = msgspec.convert({} if name is None else {"site": {"name": name}}, Config)
+    with controlled(tmp_path, io_nodes=0, config=config) as (_, where), client(where) as api:
+        names = [api.get(path).json()["site"] for path in ("/v1/status", "/v1/timeline")]
+    assert names == [name or socket.gethostname()] * 2
+
+
 def test_waiting_jobs_of_a_real_controller(tmp_path: Path) -> None:
     """Two jobs of one set: the first transfers, the second waits for it, then has its turn."""
     options = {"token_file": str(token_file(tmp_path)), "io_nodes": 0}
@@ -439,6 +490,9 @@ def test_waiting_jobs_of_a_real_controller(tmp_path: Path) -> None:
             content = admin.get("/v1/waiting").json()
             assert [(t["job"], t["share"]) for t in content["transferring"]] == [("test.1", 1.0)]
             assert [(w["job"], w["behind"]) for w in content["waiting"]] == [("test.2", ["test.1"])]
+            # The set of jobs with no history, as in `penstock status --json`.
+            assert [(t["weight"], t["group"]) for t in content["transferring"]] == [(1e-5, "5")]
+            assert [w["group"] for w in content["waiting"]] == ["5"]
             first.send(messages.PhaseEnded(phase=1, bytes=1, seconds=0.1, waited=0.0))
             while not isinstance(second.receive(MESSAGES, WAIT), messages.Turn):
                 pass

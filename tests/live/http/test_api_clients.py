@@ -242,6 +242,7 @@ def test_a_connection_serves_one_request_after_the_other(where: str) -> None:
             assert text.startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.security
 def test_a_controller_under_attack_keeps_its_memory_and_its_service(tmp_path: Path) -> None:
     options = {"token_file": str(token_file(tmp_path)), "io_nodes": 1}
     with controlled(tmp_path, **options) as (_, where):

@@ -115,6 +115,7 @@ def test_the_jobs_that_wrote_most_have_series_while_they_run(
     }
 
 
+@pytest.mark.security
 def test_without_tokens_users_are_not_named(service: FakeService) -> None:
     text = scraped(service, job_metrics=5)
     assert "ada" not in text
@@ -162,6 +163,7 @@ def test_prometheus_scrapes_a_real_controller(tmp_path: Path) -> None:
         assert prometheus.awaited(count, until="0") == "0"
 
 
+@pytest.mark.security
 def test_a_scrape_needs_a_token_where_there_are_tokens(
     service: FakeService, tokens: Tokens
 ) -> None:

@@ -1,5 +1,6 @@
 """The dashboard's files: those of the package only, with a strict content security policy."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,9 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 from live.http.api_site import FakeService, client, served, token_file
+from starlette.requests import Request
 
 from penstock.live.http.api import Api
-from penstock.live.http.static_files import FOLDER, TYPES, PageFiles
+from penstock.live.http.dispatch import NotFoundError
+from penstock.live.http.static_files import FOLDER, TYPES, PageApi
 from penstock.live.protocol.tokens import Tokens
 
 
@@ -21,6 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         yield api
 
 
+@pytest.mark.security
 def test_the_page_is_for_anybody_and_has_no_data(site: httpx.Client) -> None:
     page = site.get("/")
     assert page.status_code == 200
@@ -58,7 +62,11 @@ def test_a_cached_file_is_not_sent_again(site: httpx.Client) -> None:
     assert site.get("/", headers={"if-none-match": '"other"'}).status_code == 200
 
 
-@pytest.mark.parametrize("name", ["..%2Fapi.py", "%2Fetc%2Fpasswd", "api.py", "%2e%2e", ".a.js"])
+@pytest.mark.security
+@pytest.mark.parametrize(
+    "name",
+    ["..%2Fapi.py", "%2Fetc%2Fpasswd", "api.py", "%2e%2e", ".a.js", "%00.js", "a" * 300 + ".js"],
+)
 def test_nothing_else_is_served(site: httpx.Client, name: str) -> None:
     assert site.get(f"/assets/{name}").status_code == 404
     assert site.get("/assets/").status_code == 404
@@ -68,4 +76,14 @@ def test_other_files_are_left_out(tmp_path: Path) -> None:
     for name in ("index.html", "a.js", ".hidden.js", "notes.txt", "b.py"):
         (tmp_path / name).write_text(name)
     (tmp_path / "folder.js").mkdir()
-    assert PageFiles(tmp_path).names == ["a.js", "index.html"]
+    page = PageApi(tmp_path)
+    request = Request({"type": "http", "headers": []})
+
+    def is_served(name: str) -> bool:
+        try:
+            return asyncio.run(page.asset(None, name, request)).status_code == 200
+        except NotFoundError:
+            return False
+
+    names = [*(path.name for path in tmp_path.iterdir()), "..", "missing.js"]
+    assert sorted(filter(is_served, names)) == ["a.js", "index.html"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import itertools
 import json
 import os
 import signal
@@ -23,7 +24,7 @@ from records.random_days import RecordedClock, header, write
 
 from penstock.live.http.dispatch import ConflictError, NotFoundError
 from penstock.live.http.openapi import Reply
-from penstock.live.http.record_list import RecordList
+from penstock.live.http.what_if_choices import RecordList
 from penstock.live.http.what_if_runs import (
     KEPT_RESULTS,
     WhatIf,
@@ -82,10 +83,12 @@ def run(
     folder: Path,
     test: Callable[[WhatIfRuns], Awaitable[Any]],
     program: str | None = None,
+    clocks: dict[str, Callable[[], float]] | None = None,
     **limits: int,
 ) -> Any:
     """Run a coroutine with a service whose command is the real one, or a Python program."""
     options: dict[str, Any] = {"limits": WhatIfLimits(**{"seconds": LONG} | limits)}
+    options |= clocks or {}
     if program is not None:
         options["command"] = python(program)
 
@@ -111,6 +114,19 @@ async def running(folder: Path) -> int:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.02)
     return int(file.read_text())
+
+
+def test_a_what_if_says_when_it_began_and_how_long_it_took(tmp_path: Path) -> None:
+    ticks = itertools.count(100.0, 5.0)
+
+    async def test(service: WhatIfRuns) -> dict[str, Any]:
+        id = await service.start(request())
+        await service.cancel(id)
+        return await ended(service, id)
+
+    clocks = {"clock": lambda: next(ticks), "wall_clock": lambda: 1e9}
+    what_if = run(tmp_path, test, "import time; time.sleep(99)", clocks=clocks)
+    assert (what_if["began"], what_if["seconds"]) == (1e9, 5.0)
 
 
 def test_both_policies_are_simulated(tmp_path: Path) -> None:
@@ -259,7 +275,7 @@ def test_the_error_names_what_cannot_be_simulated(tmp_path: Path) -> None:
 STARTS = """
 import asyncio, sys
 from pathlib import Path
-from penstock.live.http.record_list import RecordList
+from penstock.live.http.what_if_choices import RecordList
 from penstock.live.http.what_if_runs import WhatIfRequest, WhatIfRuns
 
 async def main():
@@ -369,6 +385,7 @@ def test_wrong_requests_are_refused(
     assert set(answer.json()) == {"error", "hint"}
 
 
+@pytest.mark.security
 def test_no_other_web_page_starts_or_ends_a_what_if(site: tuple[Path, httpx.Client]) -> None:
     _, api = site
     body = {"run": RUN, "policies": ["set-10"]}

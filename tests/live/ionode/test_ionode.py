@@ -80,6 +80,7 @@ def test_the_descriptor_is_reopened(node: RealNode, file: Path) -> None:
         os.close(descriptor)
 
 
+@pytest.mark.security
 @pytest.mark.parametrize(
     ("opened", "flags", "error"),
     [
@@ -101,6 +102,7 @@ def test_opens_that_are_refused(
         assert client.open(file) >= 0, "the connection lives on"
 
 
+@pytest.mark.security
 @pytest.mark.parametrize("path", ["/dev/null", "/dev/shm"])
 def test_only_regular_files_are_served(node: RealNode, path: str) -> None:
     with Client(node.socket) as client:
@@ -171,6 +173,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.security
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_frames_end_their_connection_alone(node: RealNode, file: Path, name: str) -> None:
     with Client(node.socket) as bystander:
@@ -249,7 +252,7 @@ def test_windows_that_cannot_be_change_nothing(window: float) -> None:
     assert node.settings()["window"] == 2e-3
 
 
-def test_control_messages_that_are_none(node: RealNode) -> None:
+def test_invalid_control_messages(node: RealNode) -> None:
     answer = node.ask(messages.Settings(scheduler="twin"))
     assert answer == messages.Failure(error="unknown scheduler 'twin'; did you mean 'twins'?")
     assert isinstance(node.ask(messages.Settings(quantum=0)), messages.Failure)

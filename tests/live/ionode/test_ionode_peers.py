@@ -15,6 +15,8 @@ from live.other_users import AS_ROOT, NOBODY, as_nobody, as_user
 from penstock.errors import InputError
 from penstock.live.ionode import _ionode, process
 
+pytestmark = pytest.mark.security
+
 
 def open_to_all(node: RealNode) -> None:
     for path in (node.folder.parent, node.folder):

@@ -13,7 +13,7 @@ from penstock.live.protocol import messages
 
 NATIVE = Path(__file__).parents[3] / "native/ionode"
 FIELD = re.compile(r"^ +[\w:]+ (\w+) = ([^;]+);", re.M)
-INTERNAL = {"window_told", "io_node"}
+INTERNAL = {"window_seconds", "io_node"}
 """Fields of the C++ struct that are no settings."""
 
 
@@ -26,11 +26,7 @@ def native_defaults() -> dict[str, Any]:
     assert struct is not None
     assert stripe is not None
     values = dict(FIELD.findall(struct[1]), stripe_size=stripe[1])
-    return {
-        name: _value(text)
-        for name, text in values.items()
-        if not name.startswith("window_") and name not in INTERNAL
-    }
+    return {name: _value(text) for name, text in values.items() if name not in INTERNAL}
 
 
 def _value(text: str) -> Any:

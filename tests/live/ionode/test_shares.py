@@ -148,7 +148,7 @@ def test_a_job_without_a_weight_has_weight_one(storage: Storage) -> None:
         assert moved["b"] / moved["a"] == pytest.approx(2, rel=storage.tolerance)
 
 
-def test_a_weight_that_is_none_is_refused_before_its_job_comes(storage: Storage) -> None:
+def test_an_invalid_weight_is_refused_before_its_job_comes(storage: Storage) -> None:
     """Kept for later, it would end the I/O node when the job connects."""
     storage.weigh(a=1.0, b=3.0)
     for weight in (0.0, -1.0):

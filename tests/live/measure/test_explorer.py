@@ -18,7 +18,7 @@ from limits import HANG
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
-from penstock.live.measure import explorer, mpiexec, rank, results, scratch
+from penstock.live.measure import explore_survey, explorer, rank, scratch
 from penstock.live.measure.access_patterns import Pattern, Phase
 from penstock.live.measure.explorer import Cell, Explorer, Run
 from penstock.live.measure.rank import Plan, RankOperation
@@ -148,11 +148,11 @@ def test_ranks_of_mpi_do_the_same(tmp_path: Path) -> None:
 def test_a_missing_mpi_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"--mpi: mpi4py is not installed: .*'\.\[mpi\]'"):
-        mpiexec.check()
+        explorer.check_mpi()
 
 
 def test_two_ranks_find_each_other() -> None:
-    mpiexec.check()
+    explorer.check_mpi()
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_an_mpiexec_of_another_mpi_is_reported_at_once(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(InputError, match=message):
-        mpiexec.check()
+        explorer.check_mpi()
 
 
 def test_runs_that_go_direct_are_marked(
@@ -288,13 +288,13 @@ def run(io_nodes: int, repeat: int, bandwidth: float, *, marked: str = "") -> Ru
 def test_curves_are_medians_without_marked_runs() -> None:
     runs = [run(0, k, b) for k, b in enumerate([10, 30, 20, 40, 1000])]
     runs += [run(1, 0, 7.0), run(1, 1, 1e6, marked="direct"), run(2, 0, 1.0, marked="direct")]
-    points = results.points(runs)
+    points = explore_survey.points(runs)
     assert [(p.io_nodes, p.q1, p.median, p.q3, p.marked) for p in points] == [
         (0, 20, 30, 40, 0),
         (1, 7, 7, 7, 1),
         (2, None, None, None, 1),
     ]
-    (job,) = results.curves(points, runs, [OWN])
+    (job,) = explore_survey.curves(points, runs, [OWN])
     assert job == {
         "id": "own",
         "nodes": 1,

@@ -29,6 +29,7 @@ def test_a_library_that_all_can_read_is_used_as_it_is(folder: Path) -> None:
     assert not (folder / "copies").exists()
 
 
+@pytest.mark.security
 def test_another_user_loads_a_copy_of_a_library_that_is_hidden(folder: Path) -> None:
     hidden = folder / "hidden"
     hidden.mkdir(mode=0o700)

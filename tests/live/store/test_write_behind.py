@@ -134,7 +134,7 @@ def test_who_lost_the_server_and_came_back_late_writes_nothing(postgres: Postgre
     first.close()
 
 
-def test_a_file_that_is_removed_is_missed_and_not_made_anew(tmp_path: Path) -> None:
+def test_a_file_that_is_removed_is_missed_and_not_made_again(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     kept = WriteBehind(Store(f"sqlite:///{path}"))
     path.unlink()
@@ -307,7 +307,7 @@ def test_numbers_that_could_not_be_written_down_do_not_come_twice(url: str) -> N
         assert kept.serial() == first[1] + 2
 
 
-def test_a_controller_that_ended_well_gives_unused_numbers_back(url: str) -> None:
+def test_a_controller_that_was_closed_gives_unused_numbers_back(url: str) -> None:
     for life in range(3):
         with WriteBehind(Store(url)) as kept:
             assert [kept.serial(), kept.serial()] == [2 * life + 1, 2 * life + 2]

@@ -9,8 +9,7 @@ import pytest
 from penstock.errors import InputError
 from penstock.model import Context
 from penstock.policies._support.arms import Arms
-from penstock.policies._support.bandit import Bandit
-from penstock.policies._support.forgetting import TRUST
+from penstock.policies._support.bandit import TRUST, Bandit
 from penstock.policies.tuning.decaying_epsilon import DecayingEpsilon
 from penstock.policies.tuning.discounted_ucb import DiscountedUcb
 from penstock.policies.tuning.epsilon_greedy import EpsilonGreedy

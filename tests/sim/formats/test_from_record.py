@@ -32,8 +32,9 @@ from penstock.sim import engine, formats, metrics
 from penstock.sim.formats import from_record
 from penstock.sim.workload import Workload
 
-BLIND = ["exclusive-fcfs", "fair-share", "lowest-id", "set-10", "set-fair-share", "share-priority"]
-"""Policies that look at no view, so that it does not matter that a ledger estimates."""
+BLIND = ["exclusive-fcfs", "fair-share", "set-10", "set-fair-share", "share-priority"]
+"""Policies that look at no view, so that it does not matter that a ledger estimates, and serve by
+arrival, so that it does not matter that a controller decides after each event of an instant."""
 TIMES = st.floats(0.5, 20.0)
 EXACT = st.integers(32, 1280).map(lambda k: k / 64)
 """Gaps between such times have no rounding error, which would decide ties of these policies."""

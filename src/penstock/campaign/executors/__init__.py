@@ -57,7 +57,7 @@ def open_pool(
         from penstock.campaign.executors.slurm_jobs import slurm_pool  # noqa: PLC0415
 
         return slurm_pool(section, tell, limits)
-    from penstock.campaign.executors.dask_scheduler import scheduler_pool  # noqa: PLC0415
+    from penstock.campaign.executors.dask_pool import scheduler_pool  # noqa: PLC0415
 
     return scheduler_pool(section.on, wait=section.wait_seconds(), tell=tell, limits=limits)
 

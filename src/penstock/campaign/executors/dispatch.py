@@ -1,26 +1,30 @@
 """Submit independent pieces of work to executors, and keep the results as they finish."""
 
-import signal
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
 
-from penstock.campaign.executors.pool import WorkerDiedError
+from penstock.campaign.executors.pool import (
+    CampaignExecutor,
+    ExecutorError,
+    LostPieceError,
+    WorkerDiedError,
+)
 
 PATIENCE = 10.0
 """Seconds that an interrupted campaign waits for the pieces already running."""
-
-
-@runtime_checkable
-class Renewable(Protocol):
-    """An executor that can start its workers again when one has died."""
-
-    def renew(self) -> bool:
-        """Start them; what was submitted before is then done or lost. False: not again."""
-        ...
+BEAT = 0.5
+"""Seconds between two looks at the workers."""
+TRIES = 4
+"""How often a piece that is lost with its worker is submitted at most."""
+ROOM = 1000
+"""Unfinished pieces of an executor that names no limit."""
+SPARE = 8
+"""Pieces that wait behind those that run, so that no worker is ever idle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,72 +46,94 @@ def complete(
 ) -> None:
     """Run all pieces; `keep` gets each as it finishes and raises its error.
 
-    With `room`, the next piece is made only while fewer than that are unfinished, since its
-    arguments may be large. Pieces that were lost with a worker run again if their executor can be
-    renewed. An error cancels the pieces that have not begun. An interrupt waits `patience` seconds
-    for those that run, keeps them, and continues as KeyboardInterrupt.
+    The next piece is made only while fewer than `room` (by default a few more than the executor's)
+    are unfinished, since its arguments may be large. Pieces that were lost with a worker run again
+    if their executor can be renewed. An error cancels the pieces that have not begun. An interrupt
+    waits `patience` seconds for those that run, keeps them, and continues as KeyboardInterrupt.
     """
-    unfinished = _Unfinished()
+    unfinished = _Unfinished(keep=keep)
     try:
         for piece in pieces:
             unfinished.begin(piece)
-            while room is not None and len(unfinished.pieces) >= max(1, room()):
-                for future in wait(unfinished.pieces, return_when=FIRST_COMPLETED).done:
-                    unfinished.end(future, keep)
+            while len(unfinished.pieces) >= max(1, room() if room else _room(piece.executor)):
+                unfinished.collect()
         while unfinished.pieces:
-            for future in as_completed(list(unfinished.pieces)):
-                unfinished.end(future, keep)
+            unfinished.collect()
     except KeyboardInterrupt:
-        _salvage(unfinished.pieces, keep, patience)
+        unfinished.salvage(patience)
         raise
     finally:
         for future in unfinished.pieces:
             future.cancel()
 
 
+@dataclass(slots=True, kw_only=True)
 class _Unfinished:
     """The pieces that run; those whose worker died run again."""
 
-    def __init__(self) -> None:
-        self.pieces: dict[Future[Any], Piece] = {}
+    keep: Callable[[Hashable, "Future[Any]"], None]
+    pieces: dict["Future[Any]", Piece] = field(default_factory=dict)
+    tries: Counter[Piece] = field(default_factory=Counter)
 
     def begin(self, piece: Piece) -> None:
         """Submit a piece to its executor."""
-        # Workers start with the first submissions; one that starts while interrupts are blocked
-        # never gets the terminal's Ctrl-C, not even before it runs Penstock's code.
+        self.tries[piece] += 1
         try:
-            with _interrupts_blocked():
-                self.pieces[piece.executor.submit(*piece.call)] = piece
-        except BrokenProcessPool as error:
-            # A worker has just died: treat it as this piece's.
-            died: Future[Any] = Future()
-            died.set_exception(error)
-            self.pieces[died] = piece
+            future = piece.executor.submit(*piece.call)
+        except (BrokenProcessPool, ExecutorError) as error:
+            # A worker has just died, or all are gone: treat it as this piece's failure.
+            future = Future()
+            future.set_exception(error)
+        self.pieces[future] = piece
 
-    def end(self, future: "Future[Any]", keep: Callable[[Hashable, "Future[Any]"], None]) -> None:
-        """Keep a piece that is done; submit it and others again that died with a worker."""
-        if future not in self.pieces:
-            return  # It was submitted again with another.
-        piece = self.pieces[future]
-        if not _lost(future) or not self._renew(piece.executor):
-            keep(piece.key, future)
-            del self.pieces[future]
+    def collect(self) -> None:
+        """Wait a little for pieces; keep those that are done."""
+        for executor in {piece.executor for piece in self.pieces.values()}:
+            if isinstance(executor, CampaignExecutor):
+                executor.watch()
+        done = wait(self.pieces, timeout=BEAT, return_when=FIRST_COMPLETED).done
+        # Results first: keeping a failure raises its error, and ends the campaign.
+        for future in sorted(done, key=_failed):
+            piece = self.pieces.get(future)
+            if piece is not None and not self._run_again(piece, future):
+                self.keep(piece.key, future)
+                del self.pieces[future]
 
-    def _renew(self, executor: Executor) -> bool:
-        if not isinstance(executor, Renewable) or not executor.renew():
+    def _run_again(self, piece: Piece, future: "Future[Any]") -> bool:
+        """Submit a piece again that was lost with a worker, and the others that were."""
+        executor = piece.executor
+        if not _lost(future) or not isinstance(executor, CampaignExecutor):
+            return False
+        if self.tries[piece] == TRIES or not executor.renew():
             return False
         lost = {f: p for f, p in self.pieces.items() if p.executor is executor and _lost(f)}
-        for future in lost:
-            del self.pieces[future]
-        for piece in lost.values():
-            self.begin(piece)
+        for one in lost:
+            del self.pieces[one]
+        for again in lost.values():
+            self.begin(again)
         return True
+
+    def salvage(self, patience: float) -> None:
+        """Keep what finishes soon; cancel what has not begun."""
+        running = [future for future in self.pieces if not future.cancel()]
+        with suppress(TimeoutError):
+            for future in as_completed(running, timeout=patience):
+                if future.exception() is None:
+                    self.keep(self.pieces[future].key, future)
+
+
+def _room(executor: Executor) -> int:
+    return executor.room() + SPARE if isinstance(executor, CampaignExecutor) else ROOM
+
+
+def _failed(future: "Future[Any]") -> bool:
+    return future.cancelled() or future.exception() is not None
 
 
 def _lost(future: "Future[Any]") -> bool:
     if not future.done() or future.cancelled():
         return False
-    return isinstance(future.exception(), BrokenProcessPool)
+    return isinstance(future.exception(), BrokenProcessPool | LostPieceError)
 
 
 def result(future: "Future[Any]") -> Any:
@@ -118,26 +144,3 @@ def result(future: "Future[Any]") -> Any:
         raise WorkerDiedError(
             "a worker process died, perhaps for want of memory (fewer --jobs need less)"
         ) from error
-
-
-def _salvage(
-    unfinished: dict["Future[Any]", Piece],
-    keep: Callable[[Hashable, "Future[Any]"], None],
-    patience: float,
-) -> None:
-    running = [future for future in unfinished if not future.cancel()]
-    try:
-        for future in as_completed(running, timeout=patience):
-            if future.exception() is None:
-                keep(unfinished[future].key, future)
-    except TimeoutError:
-        return
-
-
-@contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -6,54 +6,23 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import Any
 
+from penstock.campaign.executors.pool import CampaignExecutor
 from penstock.config.campaign import LOCAL
 
 RENEWALS = 2
 """How often the pool starts its processes again after one died."""
 
 
-class Processes(Executor):
-    """Processes of this machine, which can be started again when one has died."""
+class LocalPool(CampaignExecutor):
+    """Processes and threads of this machine, one per core, started when there is work.
 
-    def __init__(self, cores: int, tell: Callable[[str], None]) -> None:
-        self._cores = cores
-        self._tell = tell
-        self._renewals = 0
-        self._stack = ExitStack()
-        self._pool = self._stack.enter_context(local_workers(cores))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        """Let some process call a function."""
-        return self._pool.submit(fn, *args, **kwargs)
-
-    def renew(self) -> bool:
-        """Start half as many processes, since most die for want of memory; False: no more."""
-        if self._renewals == RENEWALS:
-            return False
-        self._renewals += 1
-        self._cores = max(1, self._cores // 2)
-        self._tell(f"a worker process died; its cells are run again, {self._cores} at a time")
-        self._stack.close()
-        self._pool = self._stack.enter_context(local_workers(self._cores))
-        return True
-
-
-class LocalPool(AbstractContextManager["LocalPool"]):
-    """Processes and threads of this machine, one per core, started when there is work."""
+    The pool itself is the executor of its processes.
+    """
 
     name = LOCAL
     remote = False
@@ -63,28 +32,22 @@ class LocalPool(AbstractContextManager["LocalPool"]):
     ) -> None:
         self._cores = cores or available_cores()
         self._tell = tell
+        self._renewals = 0
         self._stack = ExitStack()
         self._processes: Executor | None = None
         self._threads: Executor | None = None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         if self._threads is not None:
-            self._threads.shutdown(wait=kind is None, cancel_futures=True)
-        self._stack.__exit__(kind, error, trace)
+            self._threads.shutdown(wait=error[0] is None, cancel_futures=True)
+        self._stack.__exit__(*error)
 
     def executor(self, *, light: bool = False) -> Executor:
         """Return processes, or threads for light work."""
         if light:
             self._threads = self._threads or ThreadPoolExecutor(self._cores)
             return self._threads
-        if self._processes is None:
-            self._processes = self._stack.enter_context(Processes(self._cores, self._tell))
-        return self._processes
+        return self
 
     def share(self, value: Any) -> Any:
         """Return the value: sharing gains nothing here."""
@@ -93,6 +56,29 @@ class LocalPool(AbstractContextManager["LocalPool"]):
     def room(self) -> int:
         """Return the number of cores."""
         return self._cores
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Let some process call a function."""
+        if self._processes is None:
+            self._processes = self._stack.enter_context(local_workers(self._cores))
+        # Workers start with the first submissions; one that starts while interrupts are blocked
+        # never gets the terminal's Ctrl-C, not even before it runs Penstock's code.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return self._processes.submit(fn, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def renew(self) -> bool:
+        """Start half as many processes, since most die for want of memory; False: no more."""
+        if self._renewals == RENEWALS:
+            return False
+        self._renewals += 1
+        self._cores = max(1, self._cores // 2)
+        self._tell(f"a worker process died; its cells are run again, {self._cores} at a time")
+        self._stack.close()
+        self._processes = None
+        return True
 
 
 @contextmanager

@@ -14,6 +14,25 @@ class WorkerDiedError(ExecutorError):
     """A worker process ended without an answer."""
 
 
+class LostPieceError(ExecutorError):
+    """A piece of work was lost with a worker or a scheduler, not by its own fault."""
+
+
+class CampaignExecutor(Executor):
+    """An executor that supervises its workers while the caller waits for results."""
+
+    def room(self) -> int:
+        """Return how many pieces of work to submit at a time, at most."""
+        raise NotImplementedError
+
+    def watch(self) -> None:
+        """Look after the workers; called again and again while pieces are unfinished."""
+
+    def renew(self) -> bool:
+        """Prepare to take lost pieces again; False: not again."""
+        return True
+
+
 class WorkerPool(AbstractContextManager["WorkerPool"], Protocol):
     """Workers of this machine or of others; what the pool started ends with its context."""
 
@@ -40,21 +59,21 @@ class Limits:
     """How long remote workers, their scheduler and Slurm may take, in seconds."""
 
     connect: float = 10.0
-    """For a scheduler to answer at all, at first and after it went away."""
+    """Time limit for a scheduler to answer, at the start and after a lost connection."""
     answer: float = 20.0
-    """For a scheduler that is connected to answer."""
+    """Time limit for a connected scheduler to answer."""
     worker_answer: float = 20.0
-    """For a worker to answer; after that it is left out, with a message."""
+    """Time limit for a worker to answer; beyond it the worker is left out, with a message."""
     quiet: float = 5.0
-    """Without a worker, until a message says so."""
+    """Time without a worker after which a message is printed."""
     close: float = 10.0
-    """For the connection to close."""
+    """Time limit for the connection to close."""
     command: float = 30.0
-    """For one of Slurm's commands, and for its jobs to end."""
+    """Time limit for one of Slurm's commands, and for its jobs to end."""
     poll_idle: float = 3.0
-    """Between two questions to Slurm while there is no worker."""
+    """Time between two queries to Slurm while there is no worker."""
     poll_busy: float = 30.0
-    """Between two questions to Slurm while there are workers."""
+    """Time between two queries to Slurm while there are workers."""
     resubmissions: int = 3
     """How often to submit jobs again that ended before any work was done (a count)."""
 

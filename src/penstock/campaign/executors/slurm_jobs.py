@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.campaign.executors.dask_pool import DaskPool
-from penstock.campaign.executors.dask_scheduler import connected, silence_dask
+from penstock.campaign.executors.dask_pool import Cluster, DaskPool, connected, silence_dask
 from penstock.campaign.executors.pool import ExecutorError, Limits
 from penstock.config.campaign import CampaignSection
 from penstock.errors import InputError, unknown
@@ -49,69 +48,46 @@ def slurm_pool(section: CampaignSection, tell: Callable[[str], None], limits: Li
     except OSError as error:
         raise InputError(f"campaign.directory {directory}: {reason(error)}") from error
 
-    _jobqueue()  # Only the main thread can import it.
+    new_cluster = _import_cluster()  # Only the main thread can.
 
     @contextmanager
-    def connect() -> Iterator[Jobs]:
+    def connect() -> Iterator[SlurmJobs]:
         name = f"penstock-{secrets.token_hex(4)}"
         folder = directory / name
-        submissions = Submissions()
         with (
             _private(folder),
-            _cancelling(name, submissions, tell, limits),
-            _cluster(section, name, folder, submissions, limits) as cluster,
+            _cluster(new_cluster, section, name, folder, limits) as cluster,
             connected(cluster, "Dask's scheduler in this process", limits) as client,
         ):
-            jobs = Jobs(
+            jobs = SlurmJobs(
                 client=client,
                 cluster=cluster,
                 name=name,
                 folder=folder,
                 tell=tell,
-                submissions=submissions,
                 count=section.jobs,
                 limits=limits,
             )
-            jobs.submit()
-            yield jobs
+            try:
+                yield jobs
+            finally:
+                jobs.cancel()
 
     return DaskPool("Slurm", connect, wait=section.wait_seconds(), tell=tell, limits=limits)
 
 
 @dataclass(slots=True, kw_only=True)
-class Submissions:
-    """Calls of sbatch: how many, how many surely gave no job, and the errors."""
-
-    count: int = 0
-    failures: int = 0
-    refusals: list[str] = field(default_factory=list)
-
-    def refused(self, error: Exception) -> None:
-        """Record that one failed."""
-        stderr = str(error).partition("stderr:")[2].strip()
-        text = " ".join((stderr or str(error)).split())
-        self.refusals.append(text)
-        # One that Slurm was too slow to confirm may still be in the queue.
-        self.failures += "timed out" not in text.lower()
-
-    @property
-    def no_job(self) -> bool:
-        """Whether there is surely no job."""
-        return self.count == self.failures
-
-
-@dataclass(slots=True, kw_only=True)
-class Jobs:
+class SlurmJobs(Cluster):
     """The jobs of this run."""
 
-    client: Any
     cluster: Any
     name: str
     folder: Path
     tell: Callable[[str], None]
-    submissions: Submissions
     count: int
     limits: Limits
+    refused: bool = False
+    """Whether there is surely no job."""
     failures: int = 0
     done: int = 0
     polled: float = 0.0
@@ -119,23 +95,35 @@ class Jobs:
 
     def submit(self) -> None:
         """Submit jobs until as many wait or run as configured."""
-        self.polled = time.monotonic()
-        self.cluster.scale(jobs=self.count)
-        while not self._submitted():
-            if self.submissions.refusals:
-                raise ExecutorError(f"Slurm took no job: {self.submissions.refusals[0]}")
-            limit = self.limits.command
-            if time.monotonic() > self.polled + limit:
-                raise ExecutorError(f"Slurm took no job: sbatch has not ended for {limit:g} s")
-            time.sleep(0.05)
+        from distributed.core import Status  # noqa: PLC0415
 
-    def _submitted(self) -> bool:
-        jobs = list(self.cluster.workers.values())
-        return len(jobs) == self.count and all(job.job_id for job in jobs)
+        self.polled, limit = time.monotonic(), self.limits.command
+        try:
+            self.cluster.sync(self._scale, callback_timeout=limit)
+        except TimeoutError as error:
+            raise ExecutorError(
+                f"Slurm took no job: sbatch has not ended for {limit:g} s"
+            ) from error
+        except (RuntimeError, ValueError, OSError) as error:
+            stderr = str(error).partition("stderr:")[2].strip()
+            text = " ".join((stderr or str(error)).split())
+            without_id = [job for job in self.cluster.workers.values() if not job.job_id]
+            for job in without_id:
+                job.status = Status.failed  # Else Dask cannot close its cluster.
+            # A job that Slurm was too slow to confirm may still be in the queue.
+            none = len(without_id) == len(self.cluster.workers)
+            self.refused = none and "timed out" not in text.lower()
+            raise ExecutorError(f"Slurm took no job: {text}") from error
+
+    async def _scale(self) -> None:
+        self.cluster.scale(jobs=self.count)
+        await self.cluster  # Which raises what sbatch says.
 
     def look_after_workers(self, workers: int, done: int) -> str:
-        """Return what the jobs wait for; submit those again that ended."""
+        """Return what the jobs wait for; submit them, and those again that ended."""
         limits = self.limits
+        if not self.polled:
+            self.submit()
         if time.monotonic() - self.polled > (limits.poll_busy if workers else limits.poll_idle):
             self.polled = time.monotonic()
             states = _states(self.name, limits)
@@ -171,50 +159,53 @@ class Jobs:
         text = " ".join(logs[-1].read_text(errors="replace").split()) if logs else ""
         return f" ({logs[-1]} ends with: {text[-LOG_END:]})" if text else ""
 
+    def cancel(self) -> None:
+        """Cancel all jobs by their name, and wait until they have ended."""
+        until = time.monotonic() + self.limits.command
+        while not self.refused:
+            _slurm(self.limits, "scancel", "--quiet", f"--name={self.name}", _user())
+            left = _states(self.name, self.limits)
+            if left is not None and not left:
+                break
+            if time.monotonic() > until:
+                what = (
+                    "Slurm does not say whether jobs of this run are left"
+                    if left is None
+                    else "Slurm still has jobs of this run"
+                )
+                self.tell(f"{what}; see to them: scancel --name={self.name}")
+                break
+            time.sleep(0.2)
 
-def _jobqueue() -> tuple[Any, Any]:
-    """Return the job and the cluster of dask-jobqueue, whose import takes over Ctrl-C."""
+
+def _import_cluster() -> Any:
+    """Return dask-jobqueue's cluster, whose import takes over Ctrl-C."""
     before = signal.getsignal(signal.SIGINT)
-    from dask_jobqueue.slurm import SLURMCluster, SLURMJob  # noqa: PLC0415
+    from dask_jobqueue.slurm import SLURMCluster  # noqa: PLC0415
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, before)
-    return SLURMJob, SLURMCluster
+    return SLURMCluster
 
 
 @contextmanager
 def _cluster(
-    section: CampaignSection, name: str, folder: Path, submissions: Submissions, limits: Limits
+    new_cluster: Any, section: CampaignSection, name: str, folder: Path, limits: Limits
 ) -> Iterator[Any]:
     """Start dask-jobqueue's cluster, with a scheduler and no jobs yet."""
     import dask  # noqa: PLC0415
-    from distributed.core import Status  # noqa: PLC0415
 
-    base, new_cluster = _jobqueue()
     silence_dask()
-
-    class Job(base):  # type: ignore[misc, valid-type]
-        """A job that reports its refusal, which Dask does not."""
-
-        async def _submit_job(self, script_filename: str) -> Any:
-            submissions.count += 1
-            try:
-                return await super()._submit_job(script_filename)
-            except Exception as error:
-                submissions.refused(error)
-                self.status = Status.failed  # Else Dask cannot close its cluster.
-                raise
-
-    # Jobs replaces the jobs that end; Dask would cancel the new ones.
+    minutes, seconds = divmod(round(section.walltime_seconds()), 60)
+    # SlurmJobs replaces the jobs that end; Dask would cancel the new ones.
     with dask.config.set({"distributed.deploy.lost-worker-timeout": NEVER}):
         try:
             cluster = new_cluster(
-                job_cls=Job,
                 job_name=name,
                 cores=section.cores,
                 processes=section.cores,
                 memory=f"{section.memory_bytes():.0f}B",
-                walltime=_limit(section.walltime_seconds()),
+                walltime=f"{minutes}:{seconds:02}",
                 queue=section.partition,
                 account=section.account,
                 job_extra_directives=list(section.sbatch),
@@ -232,7 +223,6 @@ def _cluster(
         try:
             yield cluster
         finally:
-            # _cancelling cancels what is left, by name.
             with suppress(Exception):
                 cluster.close(timeout=limits.command)
 
@@ -266,36 +256,13 @@ def _private(folder: Path) -> Iterator[None]:
             folder.rmdir()  # Unless there are logs.
 
 
-@contextmanager
-def _cancelling(
-    name: str, submissions: Submissions, tell: Callable[[str], None], limits: Limits
-) -> Iterator[None]:
-    """Cancel all jobs of a name at the end, and wait until they have ended."""
-    try:
-        yield
-    finally:
-        until = time.monotonic() + limits.command
-        while not submissions.no_job:
-            user = f"--user={getpass.getuser()}"
-            _slurm(limits, "scancel", "--quiet", f"--name={name}", user)
-            left = _states(name, limits)
-            if left is not None and not left:
-                break
-            if time.monotonic() > until:
-                what = (
-                    "Slurm does not say whether jobs of this run are left"
-                    if left is None
-                    else "Slurm still has jobs of this run"
-                )
-                tell(f"{what}; see to them: scancel --name={name}")
-                break
-            time.sleep(0.2)
+def _user() -> str:
+    return f"--user={getpass.getuser()}"
 
 
 def _states(name: str, limits: Limits) -> dict[str, str] | None:
     """Return the states of jobs of a name that have not ended; None if Slurm does not answer."""
-    user = f"--user={getpass.getuser()}"
-    output = _slurm(limits, "squeue", "-h", user, f"--name={name}", "-o", "%i %T")
+    output = _slurm(limits, "squeue", "-h", _user(), f"--name={name}", "-o", "%i %T")
     if output is None:
         return None
     states = dict(line.split(maxsplit=1) for line in output.splitlines())
@@ -316,10 +283,3 @@ def _slurm(limits: Limits, *words: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return None if done.returncode else done.stdout
-
-
-def _limit(seconds: float) -> str:
-    """Return a time limit as Slurm writes it."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}"

@@ -14,7 +14,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import CancelledError, Future, wait
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -44,7 +44,7 @@ def environment() -> Environment:
     return {
         "Python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "machine": platform.machine(),
-        "Penstock": penstock.__version__,
+        "Penstock": _version("penstock"),
         "source": _source(),
         DATA: os.environ.get(DATA) or ABSENT,
         **{name: _version(name) for name in NUMBERS},
@@ -94,21 +94,21 @@ class WorkerChecks:
     """Seconds after which a worker without an answer counts as silent."""
     fit: set[str] = field(default_factory=set)
     silent: set[str] = field(default_factory=set)
-    _open: dict[str, "Future[str]"] = field(default_factory=dict)
-    _since: dict[str, float] = field(default_factory=dict)
+    _open: dict[str, tuple[float, "Future[dict[str, Any]]"]] = field(default_factory=dict)
+    """The workers that have not answered: since when, and the answer to come."""
 
     def update(self, client: Any, workers: Collection[str]) -> None:
         """Check new workers and read the answers; UnfitWorkerError: one differs."""
-        self._drop(workers)
-        new = sorted(set(workers) - self.fit - self._open.keys())
+        self._forget((self.fit | self._open.keys()).difference(workers))
+        new = set(workers) - self.fit - self._open.keys()
         for worker in new:
-            self._since.setdefault(worker, time.monotonic())
-            self._open[worker] = asyncio.run_coroutine_threadsafe(
-                _check(client, worker), client.loop.asyncio_loop
-            )
-        wait([self._open[worker] for worker in new], timeout=AT_ONCE)
-        self._read()
-        for worker, since in self._since.items():
+            self._open[worker] = (time.monotonic(), _ask(client, worker))
+        wait([self._open[worker][1] for worker in new], timeout=AT_ONCE)
+        for worker, (since, answer) in list(self._open.items()):
+            if answer.done() and self._accept(worker, answer):
+                continue
+            if answer.done():
+                self._open[worker] = (since, _ask(client, worker))
             if worker not in self.silent and time.monotonic() - since > self.patience:
                 self.silent.add(worker)
                 self.tell(f"worker {worker} does not answer; the others work without it")
@@ -116,60 +116,45 @@ class WorkerChecks:
     @property
     def undecided(self) -> bool:
         """Whether some workers may still answer in time."""
-        return not self._since.keys() <= self.silent
+        return not self._open.keys() <= self.silent
 
     def close(self) -> None:
         """Cancel the checks that are still open."""
-        for answer in self._open.values():
-            answer.cancel()
+        self._forget(set(self._open))
 
-    def _read(self) -> None:
-        for worker, answer in list(self._open.items()):
-            if not answer.done():
-                continue
-            del self._open[worker]
-            try:
-                differs = answer.result()
-            except OSError:
-                continue  # It left, or the next update checks it again.
-            if differs:
-                raise UnfitWorkerError(f"{self.name}: worker {worker} has {differs}; {ADVICE}")
-            self.fit.add(worker)
-            self.silent.discard(worker)
-            del self._since[worker]
+    def _accept(self, worker: str, answer: "Future[dict[str, Any]]") -> bool:
+        """Let a worker take part that is the same; False: it gave no answer."""
+        try:
+            reported = answer.result().get(worker)
+        except (OSError, CancelledError):
+            return False
+        if reported is None or isinstance(reported, OSError):
+            return False
+        if "No module named 'penstock'" in str(reported):
+            reported = {**environment(), "Penstock": ABSENT}
+        differs = (
+            differences(reported, environment())
+            if isinstance(reported, dict)
+            else f"an installation that fails ({reported!r})"
+        )
+        if differs:
+            raise UnfitWorkerError(f"{self.name}: worker {worker} has {differs}; {ADVICE}")
+        self.fit.add(worker)
+        self._forget_check(worker)
+        return True
 
-    def _drop(self, workers: Collection[str]) -> None:
-        """Forget the workers that left."""
-        left = (self.fit | self._since.keys()).difference(workers)
-        self.fit -= left
-        self.silent -= left
-        for worker in left:
-            self._since.pop(worker, None)
-            if worker in self._open:
-                self._open.pop(worker).cancel()
+    def _forget(self, workers: Collection[str]) -> None:
+        self.fit.difference_update(workers)
+        for worker in workers:
+            self._forget_check(worker)
+
+    def _forget_check(self, worker: str) -> None:
+        self.silent.discard(worker)
+        if worker in self._open:
+            self._open.pop(worker)[1].cancel()
 
 
-async def _check(client: Any, worker: str) -> str:
-    """Return how a worker differs, in words; OSError: it left."""
-    ours = environment()
-    # First without Penstock's own code, which the worker may not have.
-    message = {"op": "versions", "packages": ["penstock", *NUMBERS]}
-    answers = await client.scheduler.broadcast(msg=message, workers=[worker], on_error="ignore")
-    if not isinstance(answers.get(worker), dict):
-        raise OSError(f"{worker} left")
-    versions = answers[worker]
-    packages = {name: versions["packages"][name] or ABSENT for name in ("penstock", *NUMBERS)}
-    first = {
-        "Python": ".".join(versions["host"]["python"].split(".")[:2]),
-        "Penstock": packages.pop("penstock"),
-        **packages,
-    }
-    differs = differences(first, {key: ours[key] for key in first})
-    if differs:
-        return differs
-    answer = (await client._run(environment, workers=[worker], on_error="return")).get(worker)
-    if answer is None or isinstance(answer, OSError):
-        raise OSError(f"{worker} left")
-    if not isinstance(answer, dict):
-        return f"an installation that fails ({answer!r})"
-    return differences(answer, ours)
+def _ask(client: Any, worker: str) -> "Future[dict[str, Any]]":
+    """Ask a worker for its environment, without waiting: a stopped one never answers."""
+    answer = client._run(environment, workers=[worker], on_error="return")
+    return asyncio.run_coroutine_threadsafe(answer, client.loop.asyncio_loop)

@@ -17,7 +17,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 state_directory = option(
     "--state",
     metavar="DIR",
-    type=PATH,
+    # 'run' passes on a command whatever the directory is: no check here may end it.
+    type=click.Path(path_type=Path, readable=False),
     help="The state directory of the deployment; default: $XDG_RUNTIME_DIR/penstock, or "
     "/tmp/penstock-UID.",
 )
@@ -67,6 +68,33 @@ def numbers(text: str, flag: str) -> list[int]:
     if not all(part.isascii() and part.isdigit() for part in parts):
         raise InputError(f"{flag} {text!r} is not a list of numbers; write it as 0,2")
     return [int(part) for part in parts]
+
+
+def counts(text: str | None, flag: str, limits: tuple[int, int]) -> tuple[int, ...] | None:
+    """Return the numbers in a list without duplicates, all within the limits; None stays None."""
+    if text is None:
+        return None
+    distinct = tuple(dict.fromkeys(numbers(text, flag)))
+    for number in distinct:
+        if not limits[0] <= number <= limits[1]:
+            raise InputError(f"{flag} {number}: give {limits[0]} to {limits[1]}")
+    return distinct
+
+
+def sizes(text: str | None) -> tuple[int, ...] | None:
+    """Return the request sizes in the list of --sizes; None stays None."""
+    if text is None:
+        return None
+    distinct = tuple(dict.fromkeys(volume(part.strip(), "--sizes") for part in text.split(",")))
+    if min(distinct) < 1:
+        raise InputError(f"--sizes {text}: a request has at least one byte")
+    return distinct
+
+
+def seconds(text: str | None, flag: str) -> float | None:
+    """Return the time of a flag; None stays None."""
+    with error_prefix(flag):
+        return None if text is None else units.seconds(text)
 
 
 def volume(text: str | None, flag: str) -> int:

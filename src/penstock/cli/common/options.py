@@ -167,6 +167,19 @@ def argument(**settings: Any) -> Callable[[str], Callable[[F], F]]:
     return lambda name: click.argument(name, **settings)
 
 
+seed = option(
+    "--seed",
+    metavar="N",
+    type=int,
+    default=1,
+    show_default=True,
+    help="The seed of random numbers.",
+)
+order_seed = option(
+    "--seed", type=int, default=1, show_default=True, help="Seed of the order of runs."
+)
+
+
 def typed(kind: type[Any]) -> Callable[[F], F]:
     """Add the options that a dataclass's annotations describe; the verb gets one as `options`.
 

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from penstock.progress import console
+from penstock.units import show_seconds, show_volume
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,6 +58,14 @@ def table(
         # As Text, so that brackets in names are not markup.
         table.add_row(*(Text(cell) for cell in row))
     return table
+
+
+def tuned_value(parameter: str, value: Any) -> str:
+    """Return the value of a parameter that is tuned at I/O nodes as text."""
+    if value is None:
+        return "-"
+    show = {"window": show_seconds, "aggregation": show_volume}.get(parameter)
+    return str(value) if show is None or isinstance(value, str) else show(value)
 
 
 def finite(value: Any) -> Any:

@@ -84,8 +84,7 @@ def compare(*, options: Options, loaded: Loaded, as_json: bool) -> None:
 
     With --out, DIR gets cells.jsonl (one line per finished simulation), results.csv and
     comparison.json. After an interruption the same command continues where it stopped; files and
-    policies can be added later. docs/simulate/campaigns.md tells where they
-    can run.
+    policies can be added later. See docs/simulate/campaigns.md for clusters.
     """
     files, out = options.files, options.out
     policies = policy_runs.select(loaded, options.policies)

@@ -54,7 +54,7 @@ def show(*, loaded: Loaded, as_json: bool) -> None:
         for section in POLICY_SECTIONS:
             tables[section]["options"] = dict(_policy_options(loaded, section))
             keys += [f"{section}.options.{key}" for key in tables[section]["options"]]
-        origins = {key: str(loaded.origins.get(key, Origin())) for key in keys}
+        origins = {key: str(loaded.origin(key)) for key in keys}
         file = None if loaded.file is None else str(loaded.file)
         emit_json({"file": file, "values": tables, "origins": origins})
     else:
@@ -79,13 +79,13 @@ def _toml(loaded: Loaded) -> Iterator[str]:
             if field.key != "options":
                 value = msgspec.to_builtins(getattr(section, field.attribute))
                 yield f"# {field.description}"
-                yield _line(field.key, value, loaded.origins.get(f"{name}.{field.key}", Origin()))
+                yield _line(field.key, value, loaded.origin(f"{name}.{field.key}"))
         options = list(_policy_options(loaded, name)) if name in POLICY_SECTIONS else []
         if options:
             yield ""
             yield f"[{name}.options]"
             for key, value in options:
-                yield _line(key, value, loaded.origins.get(f"{name}.options.{key}", Origin()))
+                yield _line(key, value, loaded.origin(f"{name}.options.{key}"))
 
 
 def _policy_options(loaded: Loaded, section: str) -> Iterator[tuple[str, Any]]:

@@ -2,24 +2,25 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import click
 import msgspec
 
-from penstock import units
 from penstock.campaign.journal import Journal
 from penstock.cli.common import live_options, survey
+from penstock.cli.common.options import PATH, argument, option, order_seed, typed
 from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.errors import InputError
 from penstock.files import replacing
 from penstock.learn.convergence import Convergence
 from penstock.live.deployment.spec import Deployment, check_emulation, check_roots
-from penstock.live.measure import access_patterns, explorer, mpiexec, results
+from penstock.live.measure import access_patterns, explore_survey, explorer
 from penstock.live.measure.access_patterns import Patterns
-from penstock.live.measure.convergence import ConvergenceRounds
-from penstock.live.measure.explorer import Run
-from penstock.live.measure.results import Results
+from penstock.live.measure.explore_survey import ConvergenceRounds, Results
+from penstock.live.measure.explorer import Cell, Run
 from penstock.live.protocol import messages
 from penstock.live.protocol.shared_page import MAP_NODES
 from penstock.report.tables import rows_csv
@@ -31,82 +32,146 @@ MAX_REPEATS = 30
 quarter."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Options of the verb."""
+
+    file: Annotated[Path, argument(metavar="PATTERNS.json", type=PATH)]
+    io_nodes: Annotated[
+        str | None,
+        option(
+            "--io-nodes",
+            metavar="N,...",
+            help="Numbers of I/O nodes; 0 is direct. Default: the file's, or 0,1,2,4,8.",
+        ),
+    ]
+    processes: Annotated[
+        str | None,
+        option("--processes", metavar="N,...", help="Numbers of ranks. Default: the file's, or 4."),
+    ]
+    root: Annotated[
+        Path | None,
+        option(
+            "--root",
+            metavar="DIR",
+            type=PATH,
+            help="Directory to write to and read from. Default: that of the patterns' paths.",
+        ),
+    ]
+    repeats: Annotated[
+        int | None,
+        option(
+            "--repeats",
+            metavar="K",
+            type=click.IntRange(1),
+            help="Runs per phase and number. Default: 5; with --until-converged, at most 30.",
+        ),
+    ]
+    until_converged: Annotated[
+        bool,
+        option(
+            "--until-converged",
+            is_flag=True,
+            help="Repeat each until its mean time is known to 10% (95% confidence).",
+        ),
+    ]
+    budget: Annotated[
+        str | None,
+        option("--budget", metavar="TIME", help="Start no run later than this ('2 h')."),
+    ]
+    seed: Annotated[int, order_seed]
+    out: Annotated[
+        Path,
+        option(
+            "--out",
+            metavar="DIR",
+            type=PATH,
+            default=Path("explored"),
+            show_default=True,
+            help="Directory of results; after an interruption, the same command continues there.",
+        ),
+    ]
+    emulate: Annotated[
+        str | None,
+        option(
+            "--emulate",
+            metavar="SPEC",
+            help="Emulate a parallel file system, as 'penstock up' does (docs/live/emulator.md).",
+        ),
+    ]
+    scheduler: Annotated[
+        str | None,
+        option(
+            "--scheduler",
+            metavar="NAME",
+            help="Order of requests at I/O nodes; fifo by default (docs/live/schedulers.md).",
+        ),
+    ]
+    depth: Annotated[
+        int | None,
+        option(
+            "--depth",
+            metavar="N",
+            type=click.IntRange(1),
+            help="Requests in service at once. Default: the file's dispatchers, or 16.",
+        ),
+    ]
+    stripe: Annotated[
+        str | None,
+        option(
+            "--stripe", metavar="SIZE", help="Stripe files over I/O nodes in pieces of this size."
+        ),
+    ]
+    mpi: Annotated[
+        bool,
+        option(
+            "--mpi",
+            is_flag=True,
+            help="Start ranks with mpiexec (extra mpi) instead of forking them.",
+        ),
+    ]
+
+    def io_node_counts(self, patterns: Patterns) -> Sequence[int]:
+        """Return the numbers of I/O nodes to measure."""
+        if self.io_nodes is None and patterns.forwarders is not None:
+            return (patterns.forwarders,)
+        return live_options.counts(self.io_nodes, "--io-nodes", (0, MAP_NODES)) or IO_NODES
+
+    def rounds(self, cells: Sequence[Cell]) -> ConvergenceRounds:
+        """Return how often each point is repeated."""
+        return ConvergenceRounds(
+            points=sorted({cell[:3] for cell in cells}),
+            rule=Convergence(),
+            max_repeats=self.repeats or (MAX_REPEATS if self.until_converged else REPEATS),
+            seed=self.seed,
+        )
+
+    def budget_seconds(self) -> float:
+        """Return the time after which no run starts."""
+        limit = live_options.seconds(self.budget, "--budget")
+        if limit == 0:
+            raise InputError("--budget must be above zero; give a time such as '2 h'")
+        return math.inf if limit is None else limit
+
+    def deployment(self, patterns: Patterns, io_nodes: int) -> Deployment:
+        """Return the I/O nodes to start."""
+        roots = check_roots((_root(patterns) if self.root is None else self.root,))
+        depth = self.depth or patterns.dispatchers
+        return Deployment(
+            state="",
+            roots=roots,
+            io_nodes=io_nodes,
+            emulate=check_emulation(self.emulate, roots),
+            settings=messages.Settings(scheduler=self.scheduler, depth=depth),
+            stripe=live_options.volume(self.stripe, "--stripe"),
+            attached=True,
+        )
+
+
 @click.command()
-@click.argument("file", metavar="PATTERNS.json", type=click.Path(path_type=Path))
-@click.option(
-    "--io-nodes",
-    metavar="N,...",
-    help="Numbers of I/O nodes; 0 is direct. Default: the file's, or 0,1,2,4,8.",
-)
-@click.option("--processes", metavar="N,...", help="Numbers of ranks. Default: the file's, or 4.")
-@click.option(
-    "--root",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Directory to write to and read from. Default: that of the patterns' paths.",
-)
-@click.option(
-    "--repeats",
-    metavar="K",
-    type=click.IntRange(1),
-    help="Runs per phase and number. Default: 5; with --until-converged, at most 30.",
-)
-@click.option(
-    "--until-converged",
-    is_flag=True,
-    help="Repeat each until its mean time is known to 10% (95% confidence).",
-)
-@click.option("--budget", metavar="TIME", help="Start no run later than this ('2 h').")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order of runs.")
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    default=Path("explored"),
-    show_default=True,
-    help="Directory of results; after an interruption, the same command continues there.",
-)
-@click.option(
-    "--emulate",
-    metavar="SPEC",
-    help="Emulate a parallel file system, as 'penstock up' does (docs/live/emulator.md).",
-)
-@click.option(
-    "--scheduler",
-    metavar="NAME",
-    help="Order of requests at I/O nodes; fifo by default (docs/live/schedulers.md).",
-)
-@click.option(
-    "--depth",
-    metavar="N",
-    type=click.IntRange(1),
-    help="Requests in service at once. Default: the file's dispatchers, or 16.",
-)
-@click.option(
-    "--stripe", metavar="SIZE", help="Stripe files over I/O nodes in pieces of this size."
-)
-@click.option(
-    "--mpi", is_flag=True, help="Start ranks with mpiexec (extra mpi) instead of forking them."
-)
+@typed(Options)
 @json_option
-def explore(
-    *,
-    file: Path,
-    io_nodes: str | None,
-    processes: str | None,
-    root: Path | None,
-    repeats: int | None,
-    until_converged: bool,
-    budget: str | None,
-    seed: int,
-    out: Path,
-    emulate: str | None,
-    scheduler: str | None,
-    depth: int | None,
-    stripe: str | None,
-    mpi: bool,
-    as_json: bool,
-) -> int:
+def explore(*, options: Options, as_json: bool) -> int:
     """Replay access patterns through real I/O nodes, and measure the bandwidth per number of them.
 
     \b
@@ -126,48 +191,37 @@ def explore(
     counters do not show that every byte went through I/O nodes (or, without any, direct). Marked
     runs are left out of the figures, and make the exit status 1.
     """
-    patterns, ignored = access_patterns.read(file)
+    patterns, ignored = access_patterns.read(options.file)
     if ignored:
-        click.echo(f"penstock: {file}: ignored: {', '.join(ignored)}", err=True)
-    if mpi:
-        mpiexec.check()
-    counts = _io_node_counts(io_nodes, patterns)
+        click.echo(f"penstock: {options.file}: ignored: {', '.join(ignored)}", err=True)
+    if options.mpi:
+        explorer.check_mpi()
+    counts = options.io_node_counts(patterns)
     cells = explorer.cells(
         patterns.phases,
-        _counts(processes, "--processes", 1, 4096),
+        live_options.counts(options.processes, "--processes", (1, 4096)) or (),
         counts,
-        repeats=1 if until_converged else repeats or REPEATS,
-        seed=seed,
+        repeats=1 if options.until_converged else options.repeats or REPEATS,
+        seed=options.seed,
     )
-    max_repeats = repeats or (MAX_REPEATS if until_converged else REPEATS)
-    rounds = ConvergenceRounds(
-        points=sorted({cell[:3] for cell in cells}),
-        rule=Convergence(),
-        max_repeats=max_repeats,
-        seed=seed,
+    rounds, budget = options.rounds(cells), options.budget_seconds()
+    exploration = explore_survey.survey(
+        patterns,
+        options.deployment(patterns, max(counts)),
+        cells,
+        rounds if options.until_converged else None,
+        seed=options.seed,
+        mpi=options.mpi,
     )
-    seconds = _seconds(budget)
-    roots = check_roots((_root(patterns) if root is None else root,))
-    deployment = Deployment(
-        state="",
-        roots=roots,
-        io_nodes=max(counts),
-        emulate=check_emulation(emulate, roots),
-        settings=messages.Settings(scheduler=scheduler, depth=depth or patterns.dispatchers),
-        stripe=live_options.volume(stripe, "--stripe"),
-        attached=True,
-    )
-    out.mkdir(parents=True, exist_ok=True)
-    exploration = results.survey(
-        patterns, deployment, cells, rounds if until_converged else None, seed=seed, mpi=mpi
-    )
-    with Journal(out / "runs.jsonl", exploration.header) as journal:
-        survey.run(exploration, journal, "exploring", budget=seconds)
-        runs = results.runs(journal, rounds.points, max_repeats)
+    options.out.mkdir(parents=True, exist_ok=True)
+    with Journal(options.out / "runs.jsonl", exploration.header) as journal:
+        survey.run(exploration, journal, "exploring", budget=budget)
+        runs = explore_survey.runs(journal, rounds.points, rounds.max_repeats)
     if not runs:
-        raise InputError(f"--budget {budget} ended before the first run; give more")
-    status = _report(Results.from_runs(patterns, runs, emulate), out, as_json=as_json)
-    if until_converged:
+        raise InputError(f"--budget {options.budget} ended before the first run; give more")
+    measured = Results.from_runs(patterns, runs, options.emulate)
+    status = _report(measured, options.out, as_json=as_json)
+    if options.until_converged:
         missing = _report_unconverged(rounds, runs)
     elif missing := len(cells) - len(runs):
         click.echo(f"penstock: the budget ended before {missing} of {len(cells)} runs", err=True)
@@ -231,34 +285,6 @@ def _report_unconverged(rounds: ConvergenceRounds, runs: Sequence[Run]) -> int:
         count = f"{len(pending)} of {len(rounds.points)}"
         click.echo(f"penstock: {count} have not converged", err=True)
     return len(pending)
-
-
-def _seconds(budget: str | None) -> float:
-    if budget is None:
-        return math.inf
-    try:
-        limit = units.seconds(budget)
-    except InputError as error:
-        raise InputError(f"--budget: {error}") from error
-    if not limit:
-        raise InputError("--budget must be above zero; give a time such as '2 h'")
-    return limit
-
-
-def _counts(text: str | None, flag: str, minimum: int, maximum: int) -> list[int]:
-    if text is None:
-        return []
-    numbers = live_options.numbers(text, flag)
-    for number in numbers:
-        if not minimum <= number <= maximum:
-            raise InputError(f"{flag} {number}: give {minimum} to {maximum}")
-    return list(dict.fromkeys(numbers))
-
-
-def _io_node_counts(text: str | None, patterns: Patterns) -> list[int]:
-    if text is None and patterns.forwarders is not None:
-        return [patterns.forwarders]
-    return _counts(text, "--io-nodes", 0, MAP_NODES) or list(IO_NODES)
 
 
 def _root(patterns: Patterns) -> Path:

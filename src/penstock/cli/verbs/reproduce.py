@@ -19,36 +19,40 @@ from penstock.progress import console
 
 if TYPE_CHECKING:
     from penstock.report.findings import Findings
-    from penstock.studies.summary_page import Summary
+    from penstock.studies.run_all import Summary
 
 ALL = "all"
 
 
 @click.command()
 @click.argument("study", required=False)
-@click.option("--full", is_flag=True, help="The paper's size; takes up to hours. Else minutes.")
+@click.option("--full", is_flag=True, help="Run at the paper's size; takes up to several hours.")
 @click.option(
     "--quick",
     is_flag=True,
-    help="All figures and claims of very few workloads, in seconds: for a look, not to judge by.",
+    help="Run very few workloads, in seconds: a preview of the figures and claims, not a result.",
 )
 @click.option(
     "--out",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Where results, figures and the report go; made if it is not there.",
+    help="Directory of results, figures and the report; created if missing.",
 )
 @executor_options.jobs("jobs")
 @Configuration({"--on": "campaign.on"})
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random draws."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The seed of the random numbers.",
 )
 @click.option(
     "--only",
     metavar="STUDIES",
-    help="With all: run only these, as 'io-sets,packs'. Else every one.",
+    help="With 'all': run only these studies, for example 'io-sets,packs'.",
 )
-@click.option("--list", "show_list", is_flag=True, help="Show the studies there are.")
+@click.option("--list", "show_list", is_flag=True, help="List the studies.")
 @click.option("--json", "as_json", is_flag=True, help="Print the claims as JSON.")
 def reproduce(
     *,
@@ -63,29 +67,28 @@ def reproduce(
     show_list: bool,
     as_json: bool,
 ) -> None:
-    """Run a paper's evaluation and hold its claims against the results.
+    """Run a paper's evaluation and check its claims against the results.
 
     \b
     Examples:
       penstock reproduce --list
       penstock reproduce io-sets --out study                about a minute on two cores
-      penstock reproduce io-sets --quick --out look         a look at it, not to judge by
+      penstock reproduce io-sets --quick --out look         a preview, not a result
       penstock reproduce io-sets --full --out study-full    the paper's size
       penstock reproduce io-sets --out study --json         the claims, for machines
-      penstock reproduce all --out report                   every study, and one page of all
-      penstock reproduce all --quick --out look             a look at all, in minutes
-      penstock reproduce io-sets --full --out study --on tcp://head:8786    by Dask's workers
+      penstock reproduce all --out report                   every study, and one report
+      penstock reproduce all --quick --out look             a preview of all, in minutes
+      penstock reproduce io-sets --full --out study --on tcp://head:8786    on Dask workers
       penstock reproduce io-sets --full --out study --on slurm --set campaign.jobs=20
 
-    DIR gets cells.jsonl (each finished piece of work), results.csv, claims.csv and .md, figures and
-    report.html, a page that needs no other file. When it is interrupted, the same command goes on
-    where it stopped, wherever it runs: the results are the same. docs/simulate/campaigns.md tells
-    more.
+    DIR gets cells.jsonl (one line per finished cell), results.csv, claims.csv and .md, figures and
+    report.html, a page that needs no other file. After an interruption the same command continues
+    where it stopped, with the same results wherever it runs. See docs/simulate/campaigns.md.
 
-    With 'all' each study has a directory of its own in DIR; DIR/report.html has all their figures
-    and claims, and how many of the papers' claims hold, which do not and why. One that fails is
-    said so, and the others go on. With --only the page has those, and others that are finished in
-    DIR; it says what it has not. docs/simulate/report.md tells more.
+    With 'all' each study has a directory of its own in DIR. DIR/report.html has all figures and
+    claims, and shows how many of the papers' claims hold, which do not, and why. If a study fails,
+    the report says so and the other studies continue. With --only the report covers these studies
+    and any that are finished in DIR, and lists the missing ones. See docs/simulate/report.md.
     """
     from penstock import studies  # noqa: PLC0415 - so that --help stays quick
     from penstock.campaign.sizes import size_of  # noqa: PLC0415
@@ -100,7 +103,7 @@ def reproduce(
     if only and study != ALL:
         raise InputError(f"--only is for 'all'; to run {study} alone, leave it out")
 
-    from penstock.studies import run_all, run_study, summary_page  # noqa: PLC0415
+    from penstock.studies import run_all, run_study  # noqa: PLC0415
 
     size = size_of(quick=quick, full=full)
     # One process per core already: threads of the linear algebra would only wait for each other.
@@ -108,7 +111,7 @@ def reproduce(
     selected = run_all.select(only) if study == ALL else [studies.load(study)]
     if out is None:
         raise InputError(f"say where the results go: penstock reproduce {study} --out DIR")
-    if study != ALL and (out / summary_page.SUMMARY).exists():
+    if study != ALL and (out / run_all.SUMMARY).exists():
         raise InputError(f"{out} has the page of all studies; choose another --out")
     if study == ALL:
         where = loaded.config.campaign.on
@@ -144,7 +147,7 @@ def _list(*, as_json: bool) -> None:
     if as_json:
         emit_json([{"study": name, "title": title} for name, title in titles.items()])
     else:
-        emit_table(("study", "what it is"), list(titles.items()), text={"what it is"})
+        emit_table(("study", "title"), list(titles.items()), text={"title"})
 
 
 def _show(findings: "Findings", out: Path) -> None:
@@ -160,13 +163,13 @@ def _show(findings: "Findings", out: Path) -> None:
 
 
 def _show_all(summary: "Summary", out: Path, *, as_json: bool) -> None:
-    from penstock.report.summary import not_judged  # noqa: PLC0415
-    from penstock.studies import summary_page  # noqa: PLC0415
+    from penstock.report.all_studies import not_judged  # noqa: PLC0415
+    from penstock.studies import run_all  # noqa: PLC0415
 
     if as_json:
-        emit_json(summary_page.as_data(summary))
+        emit_json(run_all.as_data(summary))
         return
-    rows = [[str(value) for value in row.values()] for row in summary_page.tally(summary)]
+    rows = [[str(value) for value in row.values()] for row in run_all.tally(summary)]
     emit_table(("whose", "claims", "hold"), rows)
     for study in summary.studies:
         if study.findings is None:

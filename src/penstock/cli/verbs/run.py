@@ -11,9 +11,10 @@ import msgspec
 from penstock import units
 from penstock.cli.common import live_options
 from penstock.errors import InputError, unknown
+from penstock.files import reason
 from penstock.live.agent import runner
 from penstock.live.protocol import messages
-from penstock.live.protocol.counters import direct_bytes, fail_opens, forwarded_bytes
+from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.protocol.state_directory import StateDirectory
 
 _HINTS: Mapping[str, Callable[[str], float]] = {
@@ -152,6 +153,8 @@ def _check_up(state: StateDirectory) -> None:
         up = state.is_up()
     except InputError as error:  # such as another user's directory
         raise runner.NoJobError(str(error)) from error
+    except OSError as error:
+        raise runner.NoJobError(f"state directory {state.folder}: {reason(error)}") from error
     if not up:
         raise runner.NoJobError(f"no controller in {state.folder}")
 

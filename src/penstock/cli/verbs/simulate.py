@@ -154,6 +154,7 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         knowledge=knowledge(loaded),
         arbiter=config.arbiter,
         engine=reference.simulate if options.by_reference else engine.simulate,
+        marks=config.simulation.seconds() or (),
     )
     policies = (config.sharing.policy, config.allocation.policy, config.placement.policy)
     with error_prefix(options.file), policy_errors(*policies):
@@ -197,9 +198,10 @@ class _Simulator:
         knowledge: Knowledge,
         arbiter: Callable[[], Arbiter | None],
         engine: Any,
+        marks: tuple[float, ...],
     ) -> None:
         self._input = (workload, sharing)
-        self._context = {"site": site, "knowledge": knowledge}
+        self._context = {"site": site, "knowledge": knowledge, "marks": marks}
         self._arbiter = arbiter
         self._engine = engine
         self.remaps: dict[str, int] = {}

@@ -2,6 +2,8 @@
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -77,10 +79,22 @@ def _send(
     run_folder: Path | None, message: AdoptJob | ReleaseJob, patience: float
 ) -> dict[str, str]:
     folder = agent_directory(run_folder)
-    try:
+    with _agent_errors(folder):
         return hooks.send(folder, message, patience)
+
+
+@contextmanager
+def _agent_errors(folder: AgentDirectory) -> Iterator[None]:
+    """Report in one line that the agent is not there, or does not answer."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise click.ClickException(f"the agent at {folder.control} does not answer") from error
     except OSError as error:
-        raise click.ClickException(f"{folder.control}: {reason(error)}") from error
+        raise click.ClickException(
+            f"no agent at {folder.control} ({reason(error)}); start it with 'penstock agent', or "
+            "give its --run"
+        ) from error
 
 
 @slurm.command(short_help="List the jobs of this node's agent.")
@@ -89,10 +103,8 @@ def _send(
 def jobs(*, run_folder: Path | None, as_json: bool) -> None:
     """List the jobs that this node's agent serves."""
     folder = agent_directory(run_folder)
-    try:
+    with _agent_errors(folder):
         names = hooks.adopted_jobs(folder)
-    except OSError as error:
-        raise click.ClickException(f"{folder.control}: {reason(error)}") from error
     emit_json({"jobs": names}) if as_json else click.echo("\n".join(names) or "no jobs")
 
 

@@ -12,7 +12,7 @@ from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.progress import console
-from penstock.units import show_seconds, show_volume
+from penstock.units import show_count, show_seconds, show_volume
 
 SHORTEST_COMMAND, LONGEST_COMMAND = 12, 60
 """The characters of a command that are shown, as the terminal has room; --json has all."""
@@ -59,12 +59,12 @@ def _show(status: dict[str, Any]) -> None:
     click.echo(
         f"{show_volume(status['forwarded_bytes'])} forwarded, "
         f"{show_volume(status['direct_bytes'])} direct, "
-        f"{status['fail_open_total']:,} fail-opens in total"
+        f"{show_count(status['fail_open_total'], 'fail-open')} in total"
     )
     if status["policy_failures"]:
         click.echo(
-            f"{status['policy']} failed {status['policy_failures']:,} times (see the controller's "
-            "log); jobs that waited then continued without a turn"
+            f"{status['policy']} failed {show_count(status['policy_failures'], 'time')} (see the "
+            "controller's log); jobs that waited then continued without a turn"
         )
     if status["fail_open_total"]:
         click.echo(

@@ -12,8 +12,7 @@ import msgspec
 
 from penstock import units
 from penstock.cli.common import live_options
-from penstock.cli.common.output import emit_json, json_option, table
-from penstock.cli.verbs.tuner.show import show_value
+from penstock.cli.common.output import emit_json, json_option, table, tuned_value
 from penstock.errors import InputError, error_prefix
 from penstock.live.controller.explain import behind
 from penstock.live.deployment import launcher
@@ -21,7 +20,7 @@ from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.progress import console
-from penstock.units import show_seconds, show_volume
+from penstock.units import show_count, show_seconds, show_volume
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -219,7 +218,7 @@ def _node(node: Mapping[str, Any], tuning: Mapping[str, Any] | None) -> dict[str
     if tuning is not None:
         row |= {"operation": node["operation"] or "-", "pattern": node["pattern"] or "-"}
         for name in tuning["parameters"]:
-            row[name] = show_value(name, node["tuned"].get(name))
+            row[name] = tuned_value(name, node["tuned"].get(name))
     return row
 
 
@@ -242,7 +241,7 @@ def _head(view: Mapping[str, Any]) -> str:
     mode = view["mode"] + (f" ({others})" if others else "")
     head = f"{clock}  {view['policy']}, {mode}; turns granted: {view['turns']:,}"
     if failures := view["policy_failures"]:
-        head += f"; the policy FAILED {failures:,} times: see the controller's log"
+        head += f"; the policy FAILED {show_count(failures, 'time')}: see the controller's log"
     return head + (f"; {numbers}" if numbers else "")
 
 

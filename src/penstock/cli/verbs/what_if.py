@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import click
 import numpy as np
 
+from penstock import units
 from penstock.cli.common import comparison_table
 from penstock.cli.common.options import (
     METRICS,
@@ -264,7 +265,10 @@ def _about(record: Record, recording: Recording, knowledge: Knowledge) -> dict[s
 def _show(result: Mapping[str, Any]) -> None:
     about, simulated = result["record"], result["simulated"]
     name = about["files"][0] if len(about["files"]) == 1 else f"run {about['run']}"
-    title = f"{name}: {about['jobs']:,} jobs, {about['iterations']:,} iterations"
+    title = (
+        f"{name}: {units.show_count(about['jobs'], 'job')}, "
+        f"{units.show_count(about['iterations'], 'iteration')}"
+    )
     # The recorded run comes first; every row below it is labelled as simulated.
     rows = {RECORDED: result[RECORDED]}
     rows |= {f"{policy}, simulated": figures for policy, figures in simulated.items()}
@@ -293,13 +297,17 @@ def _jobs(kind: str, jobs: Sequence[Mapping[str, Any]]) -> str:
 def _cuts(cuts: Mapping[str, int]) -> list[str]:
     """Return in words what of the record could not be used as it is."""
     texts = {
-        "jobs_before": "jobs were running when the record began, and count from then",
-        "jobs_after": "jobs were still running when the record ended, and count until then",
-        "jobs_idle": "jobs are left out: they did no work in the record",
-        "jobs_moved": "jobs used several sets of resources, and count with the most used set",
-        "phases": "phases are left out: the record does not have all of them",
-        "phases_direct": "phases did direct I/O, and count as computing",
-        "phases_unmeasured": "phases have no isolated length, and count as length zero",
-        "phases_too_fast": "phases were faster than isolated: their bandwidth is inaccurate",
+        "jobs_before": ("job", "began before the record, counted from then"),
+        "jobs_after": ("job", "still ran when the record ended, counted until then"),
+        "jobs_idle": ("job", "did no work in the record, left out"),
+        "jobs_moved": ("job", "used several sets of resources, counted with the most used set"),
+        "phases": ("phase", "left out: the record has only a part"),
+        "phases_direct": ("phase", "did direct I/O, counted as computing"),
+        "phases_unmeasured": ("phase", "had no isolated length, counted as length zero"),
+        "phases_too_fast": ("phase", "ran faster than isolated: the bandwidth is inaccurate"),
     }
-    return [f"{cuts[key]:,} {text}" for key, text in texts.items() if cuts[key]]
+    return [
+        f"{units.show_count(cuts[key], noun)} {text}"
+        for key, (noun, text) in texts.items()
+        if cuts[key]
+    ]

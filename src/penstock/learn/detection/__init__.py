@@ -1,1 +1,1 @@
-"""Access patterns, told from what I/O nodes see (thesis forwarding, Chapter 3)."""
+"""Detect access patterns from the metrics of I/O nodes (thesis forwarding, Chapter 3)."""

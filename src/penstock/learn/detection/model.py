@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, field
 
 from penstock.errors import InputError, unknown
-from penstock.files import reason, replacing
+from penstock.files import reason
 from penstock.learn.detection.features import FEATURES, doubt, operation
 from penstock.learn.model_format import Format
 from penstock.learn.trees import Floats, Tree, check_finite
@@ -223,5 +223,4 @@ def shipped() -> Model:
 def save(model: Model, path: Path) -> None:
     """Write a model, whole or not at all."""
     model.check()
-    with replacing(path) as partial:
-        partial.write_bytes(msgspec.json.encode(model) + b"\n")
+    FILES.save(model, path)

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import InputError
+from penstock.learn.detection.features import table
 from penstock.learn.detection.model import FORMAT, VERSION, Layer, Model, Network
 from penstock.learn.detection.samples import Sample
-from penstock.learn.detection.selection import table
 from penstock.learn.trees import Tree, tree_from_sklearn
 from penstock.model.observation import PATTERNS
 
@@ -191,11 +190,6 @@ def _network(pipeline: Any) -> Network:
             for weights, bias in zip(network.coefs_, network.intercepts_, strict=True)
         ],
     )
-
-
-def signed(model: Model, provenance: dict[str, Any]) -> Model:
-    """Return a model with its provenance."""
-    return msgspec.structs.replace(model, provenance=provenance)
 
 
 def version() -> str:

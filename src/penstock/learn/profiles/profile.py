@@ -94,14 +94,14 @@ class Profile:
     write_sizes: tuple[int, ...]
     """Requests in each of CLASSES."""
     io_seconds: float
-    """Of the slowest process, all calls together."""
+    """I/O time of the slowest process, over all calls."""
     source: Source
     phases: tuple[IoPhase, ...]
     w_iter: float | None
     heat: Heat | None
     stripe_count: int | None
     stripe_size: int | None
-    """Of the files that most was written to."""
+    """The striping of the files with the most bytes written."""
     notes: tuple[str, ...]
 
     @property

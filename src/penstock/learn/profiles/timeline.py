@@ -2,18 +2,18 @@
 
 Whatever a log has (every request, bins, first and last access of a file) goes onto one grid of a
 fixed number of bins, so that a log with a billion requests takes no more memory than a short one.
-Phases are found by the finder of the live jobs, which is told of each stretch of busy bins.
+The phase finder of live jobs detects the phases: it is fed each run of busy bins.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penstock.learn.periods import Period
-from penstock.learn.phases import SMALL, Began, Ended, PhaseFinder
+from penstock.learn.phases import SMALL, Began, PhaseFinder
 from penstock.learn.profiles.profile import Heat, IoPhase
 
 Floats = NDArray[np.float64]
@@ -70,8 +70,7 @@ class Grid:
         return float(self._sums[b] - self._sums[a])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class Stretch(NamedTuple):
     """Bins next to each other that all have bytes."""
 
     begin: float
@@ -170,36 +169,32 @@ def w_iter_of(phases: tuple[IoPhase, ...]) -> float | None:
     return period.w_iter_
 
 
-def _spans(finder: PhaseFinder, stretches: list[Stretch]) -> Iterator[tuple[float, float]]:
-    """Yield begin and end of phases: samples are taken when a live agent would take them."""
+def _spans(finder: PhaseFinder, stretches: Sequence[Stretch]) -> Iterator[tuple[float, float]]:
+    """Yield begin and end of phases."""
     began = 0.0
-    for event in _events(finder, stretches):
+    for now, last, moved, busy in _samples(finder, stretches):
+        event = finder.sample(now, busy=busy, last_call=last, moved=int(moved), waiting=False)
         if isinstance(event, Began):
             began = event.time
-        elif not event.small:
+        elif event is not None and not event.small:
             yield began, event.time
 
 
-def _events(finder: PhaseFinder, stretches: list[Stretch]) -> Iterator[Began | Ended]:
-    moved, last = 0.0, 0.0
-    for stretch in stretches:
-        yield from _idle(finder, last, stretch.begin, int(moved))
-        yield from _sample(finder, stretch.begin, last, int(moved), busy=True)
-        moved, last = moved + stretch.moved, stretch.end
-        yield from _sample(finder, last, last, int(moved), busy=False)
-    yield from _idle(finder, last, last + 1e6, int(moved))
+def _samples(
+    finder: PhaseFinder, stretches: Sequence[Stretch]
+) -> Iterator[tuple[float, float, float, bool]]:
+    """Yield the time, the end of the last call, the bytes so far, and whether a call is under way.
 
-
-def _idle(finder: PhaseFinder, last: float, until: float, moved: int) -> Iterator[Began | Ended]:
-    if finder.due is not None and finder.due < until:
-        yield from _sample(finder, finder.due, last, moved, busy=False)
-    # Just before the next call: the finder learns pauses from samples that show them.
-    yield from _sample(finder, float(np.nextafter(until, last)), last, moved, busy=False)
-
-
-def _sample(
-    finder: PhaseFinder, now: float, last: float, moved: int, *, busy: bool
-) -> Iterator[Began | Ended]:
-    event = finder.sample(now, busy=busy, last_call=last, moved=moved, waiting=False)
-    if event is not None:
-        yield event
+    Samples are taken when a live agent would take them.
+    """
+    moved = last = 0.0
+    for stretch in (*stretches, None):
+        until = last + 1e6 if stretch is None else stretch.begin
+        if finder.due is not None and finder.due < until:
+            yield finder.due, last, moved, False
+        # Just before the next call: the finder learns pauses from samples that show them.
+        yield float(np.nextafter(until, last)), last, moved, False
+        if stretch is not None:
+            yield stretch.begin, last, moved, True
+            moved, last = moved + stretch.moved, stretch.end
+            yield last, last, moved, False

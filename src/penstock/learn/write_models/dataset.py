@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock import units
 from penstock.errors import InputError
 from penstock.learn.convergence import Convergence
 from penstock.learn.write_models.features import features, row
@@ -28,9 +29,12 @@ Ints = NDArray[np.int64]
 FEWEST = 20
 """Minimum number of samples to learn from."""
 UNSEEN_KIND = 1.0
-"""Octaves that count for a kind of write (shared or not, tag) that no sample has."""
+"""Distance in octaves of a kind of write (shared or not, tag) that no sample has."""
 CLOSE = 1e-6
-ALL = "bytes in all"
+CORES, BURST, ALL, STRIPE = "cores a node", "bytes of a burst", "bytes in all", "stripe size"
+"""Names of axes, as model files store them."""
+LABELS = {CORES: "cores per node", BURST: "burst size", ALL: "total size"}
+"""What people read instead."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,14 +45,11 @@ class Dataset:
     """
 
     machine: Machine
-    writes: tuple[Write, ...]
+    samples: tuple[Sample, ...]
     tags: tuple[str, ...]
     seconds: Floats
-    times: tuple[tuple[float, ...], ...]
-    """The times of each sample's runs."""
-    sources: tuple[str, ...]
     weights: Floats
-    """Of each mean: 1 if it is known exactly, a half if it has just converged."""
+    """The weight of each mean: 1 if it is known exactly, a half if it has just converged."""
     features: Floats
     loads: Floats
     """Logarithms of the load of every stage."""
@@ -63,35 +64,39 @@ class Dataset:
         tags = tuple(tags) if tags is not None else ("",) * len(samples)
         if len(tags) != len(samples):
             raise InputError(f"{len(tags)} tags for {len(samples)} samples; give one for each")
-        values = [parameters(machine, one.write) for one in samples]
-        columns = features(machine)
+        values, columns = [parameters(machine, one.write) for one in samples], features(machine)
+        rows = np.array([row(columns, one) for one in values], np.float64)
         return cls(
             machine=machine,
-            writes=tuple(one.write for one in samples),
+            samples=tuple(samples),
             tags=tags,
             seconds=np.array([one.seconds for one in samples], np.float64),
-            times=tuple(one.times for one in samples),
-            sources=tuple(one.source for one in samples),
             weights=np.array([_weight(one.times) for one in samples], np.float64),
-            features=np.array([row(columns, one) for one in values], np.float64).reshape(
-                -1, len(columns)
-            ),
+            features=rows.reshape(-1, len(columns)),
             loads=log_loads(machine, [loads(machine, one) for one in values]),
         )
 
     def __len__(self) -> int:
-        return len(self.writes)
+        return len(self.samples)
+
+    @cached_property
+    def writes(self) -> tuple[Write, ...]:
+        """Return the write of each sample."""
+        return tuple(one.write for one in self.samples)
+
+    @property
+    def times(self) -> tuple[tuple[float, ...], ...]:
+        """Return the times of each sample's runs."""
+        return tuple(one.times for one in self.samples)
 
     def select(self, rows: NDArray[np.bool_] | Ints) -> "Dataset":
         """Return some of the samples."""
         places = np.arange(len(self))[rows]
         return Dataset(
             machine=self.machine,
-            writes=tuple(self.writes[k] for k in places),
+            samples=tuple(self.samples[k] for k in places),
             tags=tuple(self.tags[k] for k in places),
             seconds=self.seconds[places],
-            times=tuple(self.times[k] for k in places),
-            sources=tuple(self.sources[k] for k in places),
             weights=self.weights[places],
             features=self.features[places],
             loads=self.loads[places],
@@ -103,8 +108,7 @@ class Dataset:
 
     def converged(self) -> "Dataset":
         """Return the samples whose runs are enough to know the mean (paper, III-D)."""
-        rule = Convergence()
-        return self.select(np.array([rule.reached(times) for times in self.times], bool))
+        return self.select(np.array([one.converged() for one in self.samples], bool))
 
     def check(self) -> None:
         """Raise InputError if there are too few distinct samples to learn from."""
@@ -190,7 +194,8 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
             octaves = max(math.log2(value / high), math.log2(low / value))
             if octaves > CLOSE:
                 explained = sum(result.values()) if name == ALL else 0.0
-                text = f"{name} {value:g}, seen {low:g} to {high:g}"
+                at, least, most = (show(name, number) for number in (value, low, high))
+                text = f"{LABELS.get(name, name)} {at}, seen {least} to {most}"
                 result[text] = max(octaves - explained, 0.0)
         if write.shared not in self.shared:
             result["one file for all" if write.shared else "a file for each process"] = UNSEEN_KIND
@@ -201,16 +206,20 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
 
 def axes(machine: Machine, write: Write) -> Mapping[str, float]:
     """Return a write's position on every axis along which writes differ."""
-    # These names are stored in model files.
     result: dict[str, float] = {
         "nodes": write.nodes,
-        "cores a node": write.cores,
-        "bytes of a burst": write.burst,
+        CORES: write.cores,
+        BURST: write.burst,
         ALL: write.bytes,
     }
     if machine.striping.selectable:
-        result |= {"stripe count": width(machine, write), "stripe size": stripe(machine, write)}
+        result |= {"stripe count": width(machine, write), STRIPE: stripe(machine, write)}
     return result
+
+
+def show(axis: str, value: float) -> str:
+    """Return a position on an axis as text, with its unit."""
+    return units.show_volume(value) if axis in {BURST, ALL, STRIPE} else f"{value:g}"
 
 
 def distance(outside: Mapping[str, float]) -> float:

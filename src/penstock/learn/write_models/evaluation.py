@@ -75,9 +75,9 @@ class Repeatability:
     """Median relative errors of measurements as predictions of each other: the floor."""
 
     own: float
-    """Of the median of all identical samples, which includes the sample itself: too small."""
+    """Error of the median of all identical samples; too small, as it includes the sample itself."""
     others: float
-    """Of the median of the other samples, which is uncertain with few: too large."""
+    """Error of the median of the other samples; too large, as it is uncertain with few samples."""
     samples: int
     """Samples with others like them."""
 

@@ -4,7 +4,6 @@ docs/writes/write-models.md describes the file field by field. `open_model` give
 file, or the one that a machine's description makes.
 """
 
-import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import numpy as np
 from msgspec import Meta, field
 
 from penstock.errors import InputError, unknown
-from penstock.files import reason, replacing
+from penstock.files import reason
 from penstock.learn.model_format import Format
 from penstock.learn.trees import Tree, check_finite
 from penstock.learn.write_models import dataset, features, machine, parameters
@@ -50,11 +49,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: Literal["linear", "trees", "extrapolating"]
     technique: str
     features: list[str]
-    """Names, in order; of the loads, if the model uses loads."""
+    """Names in order; names of loads if the model uses loads."""
     sources: list[str]
-    """Of its samples; SIMULATED means never measured."""
+    """Sources of the training samples; SIMULATED means never measured."""
     tags: list[str]
-    """In order; every one but the first is a column after the features."""
+    """Tags in order; each but the first is a column after the features."""
     range: Range = field(name="seen")
     interval: Interval
     least: Annotated[float, Meta(gt=0)]
@@ -83,12 +82,14 @@ class TrainedModel:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.machine = model.machine
+        self.tag = ""
+        """The tag of writes that are predicted without one."""
         self._features = features.features(model.machine)
         self._check()
 
-    def predict(self, write: Write, *, tag: str = "") -> Prediction:
+    def predict(self, write: Write, *, tag: str | None = None) -> Prediction:
         """Predict a write; InputError for one that the machine cannot do."""
-        model = self.model
+        model, tag = self.model, self.tag if tag is None else tag
         values = parameters.parameters(self.machine, write)
         stages: Mapping[str, float] | None = None
         if model.extrapolating is not None:
@@ -123,23 +124,12 @@ class TrainedModel:
         """Return the features that a linear model uses; empty for other models."""
         if self.model.linear is None:
             return []
-        weights = self.model.linear.by_feature
         twins = features.twins(self.model.machine)
         twins |= {other: one for one, other in twins.items()}
-        result = [
-            SelectedFeature(one.name, one.stage, _meaning(one, twins), weight)
-            for one, weight in zip(self._features, weights, strict=False)
-            if weight
-        ]
-        tags = zip(self.model.tags[1:], weights[len(self._features) :], strict=True)
-        return [
-            *result,
-            *(
-                SelectedFeature(f"tag {tag}", "tag", "the write has this tag", weight)
-                for tag, weight in tags
-                if weight
-            ),
-        ]
+        columns = [(one.name, one.stage, _meaning(one, twins)) for one in self._features]
+        columns += [(f"tag {tag}", "tag", "the write has this tag") for tag in self.model.tags[1:]]
+        weights = zip(columns, self.model.linear.by_feature, strict=True)
+        return [SelectedFeature(*column, weight) for column, weight in weights if weight]
 
     def _extrapolate(
         self, model: Extrapolation, values: Mapping[str, float], nodes: int, tag: str
@@ -235,23 +225,7 @@ decode, load = FILES.decode, FILES.load
 
 def save(trained: TrainedModel, path: Path) -> None:
     """Write a model, whole or not at all."""
-    with replacing(path) as partial:
-        partial.write_bytes(msgspec.json.encode(trained.model) + b"\n")
-
-
-@dataclass(slots=True)
-class Tagged:
-    """A trained model with a fixed tag; a WriteModel."""
-
-    trained: TrainedModel
-    tag: str
-    machine: Machine
-
-    def predict(self, write: Write) -> Prediction:
-        """Predict a write with that tag."""
-        model = copy.copy(self.trained)
-        model.machine = self.machine
-        return model.predict(write, tag=self.tag)
+    FILES.save(trained.model, path)
 
 
 def open_model(name: str | None, file: Path | None, tag: str | None = None) -> WriteModel:
@@ -267,8 +241,8 @@ def open_model(name: str | None, file: Path | None, tag: str | None = None) -> W
     trained = load(file)
     if name is not None and machine.load(name).name != trained.machine.name:
         raise InputError(f"{file} is a model of {trained.machine.name!r}, not of {name!r}")
-    if tag is None:
-        return trained
-    if tag not in trained.model.tags:
-        raise unknown(f"tag of {file}", tag, trained.model.tags)
-    return Tagged(trained, tag, trained.machine)
+    if tag is not None:
+        if tag not in trained.model.tags:
+            raise unknown(f"tag of {file}", tag, trained.model.tags)
+        trained.tag = tag
+    return trained

@@ -69,31 +69,6 @@ class Linear:
         return np.asarray(self.intercept + matrix @ self.coefficients, np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Estimator:
-    """A fitted estimator of scikit-learn."""
-
-    estimator: Any
-
-    def predict(self, matrix: Floats) -> Floats:
-        """Return the seconds for rows of features."""
-        return np.asarray(self.estimator.predict(matrix), np.float64)
-
-
-class TreeEstimator(Estimator):
-    """A tree or a forest, which can be stored as arrays."""
-
-    __slots__ = ()
-
-    @property
-    def trees(self) -> list[Tree]:
-        """Return the trees, whose mean is the forest's prediction."""
-        return [
-            tree_from_sklearn(one.tree_, one.tree_.value[:, 0, :].tolist())
-            for one in getattr(self.estimator, "estimators_", [self.estimator])
-        ]
-
-
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Moments:
     """Moments of features and target: count, means, and centred products."""
@@ -102,7 +77,7 @@ class Moments:
     mean: Floats
     target: float
     products: Floats
-    """Of the features with each other and, in the last row and column, with the target."""
+    """Products of the features with each other; with the target in the last row and column."""
 
     @classmethod
     def from_samples(cls, matrix: Floats, target: Floats) -> "Moments":
@@ -156,11 +131,18 @@ def fit(
     """Fit a technique to samples."""
     if technique in LINEAR:
         return fit_moments(technique, options, Moments.from_samples(matrix, seconds))
-    if technique in ("tree", "forest"):
-        return TreeEstimator(_tree_estimator(technique, options, seed).fit(matrix, seconds))
-    if technique in KERNEL_TECHNIQUES:
-        return Estimator(_kernel_estimator(technique, options, seed).fit(matrix, seconds))
-    raise unknown("technique", technique, GRIDS)
+    if technique not in GRIDS:
+        raise unknown("technique", technique, GRIDS)
+    fitted: Regressor = _estimator(technique, options, seed).fit(matrix, seconds)
+    return fitted
+
+
+def stored_trees(model: Any) -> list[Tree]:
+    """Return the trees of a fitted tree or forest; their mean is the prediction."""
+    return [
+        tree_from_sklearn(one.tree_, one.tree_.value[:, 0, :].tolist())
+        for one in getattr(model, "estimators_", [model])
+    ]
 
 
 def fit_moments(technique: str, options: Options, moments: Moments) -> Linear:
@@ -197,30 +179,31 @@ def _lasso(rows: Floats, target: Floats, penalty: float) -> Floats:
     return np.asarray(lasso.coef_, np.float64)
 
 
-def _tree_estimator(technique: str, options: Options, seed: int) -> Any:
+def _estimator(technique: str, options: Options, seed: int) -> Any:
     from sklearn.ensemble import RandomForestRegressor  # noqa: PLC0415
-    from sklearn.tree import DecisionTreeRegressor  # noqa: PLC0415
-
-    leaf = int(options["leaf"])
-    if technique == "tree":
-        return DecisionTreeRegressor(min_samples_leaf=leaf, random_state=seed)
-    return RandomForestRegressor(
-        int(options["trees"]), min_samples_leaf=leaf, max_features=MTRY, random_state=seed
-    )
-
-
-def _kernel_estimator(technique: str, options: Options, seed: int) -> Any:
     from sklearn.gaussian_process import GaussianProcessRegressor, kernels  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
     from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
     from sklearn.svm import SVR  # noqa: PLC0415
+    from sklearn.tree import DecisionTreeRegressor  # noqa: PLC0415
 
-    name = str(options["kernel"])
-    if technique == "svr":
-        return make_pipeline(StandardScaler(), SVR(kernel=name, C=float(options["penalty"])))
-    form = kernels.RBF(5.0) if name == "rbf" else kernels.DotProduct(1.0) ** 2
-    process = GaussianProcessRegressor(
-        kernels.ConstantKernel(1.0) * form, alpha=0.1, normalize_y=True, optimizer=None
-    )
-    process.set_params(random_state=seed)
-    return make_pipeline(StandardScaler(), process)
+    leaf, kernel = int(options.get("leaf", 1)), str(options.get("kernel", ""))
+    match technique:
+        case "tree":
+            return DecisionTreeRegressor(min_samples_leaf=leaf, random_state=seed)
+        case "forest":
+            return RandomForestRegressor(
+                int(options["trees"]), min_samples_leaf=leaf, max_features=MTRY, random_state=seed
+            )
+        case "svr":
+            kernelled = SVR(kernel=kernel, C=float(options["penalty"]))
+        case _:
+            form = kernels.RBF(5.0) if kernel == "rbf" else kernels.DotProduct(1.0) ** 2
+            kernelled = GaussianProcessRegressor(
+                kernels.ConstantKernel(1.0) * form,
+                alpha=0.1,
+                normalize_y=True,
+                optimizer=None,
+                random_state=seed,
+            )
+    return make_pipeline(StandardScaler(), kernelled)

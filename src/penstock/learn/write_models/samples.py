@@ -88,14 +88,25 @@ def _number(word: str, unit: str) -> float:
         raise InputError(f"{word[:40]!r} is not a number of {unit}") from error
 
 
+def from_runs(machine: str, runs: Iterable[tuple[str, Write, float]]) -> tuple[Sample, ...]:
+    """Return the samples of runs, each with its source, its write and its seconds."""
+    return tuple(
+        merge(
+            Sample(machine=machine, source=source, write=write, times=(seconds,))
+            for source, write, seconds in runs
+        )
+    )
+
+
 def merge(samples: Iterable[Sample]) -> list[Sample]:
     """Join the runs of the same write from the same source into one sample."""
-    result: dict[tuple[str, str, Write], Sample] = {}
+    times: dict[tuple[str, str, Write], list[float]] = {}
     for one in samples:
-        key = (one.machine, one.source, one.write)
-        before = result.get(key)
-        result[key] = replace(one, times=(*before.times, *one.times)) if before else one
-    return list(result.values())
+        times.setdefault((one.machine, one.source, one.write), []).extend(one.times)
+    return [
+        Sample(machine=machine, source=source, write=write, times=tuple(runs))
+        for (machine, source, write), runs in times.items()
+    ]
 
 
 def format_ranges(numbers: Sequence[int]) -> str:

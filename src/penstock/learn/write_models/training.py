@@ -36,7 +36,6 @@ from penstock.learn.write_models.regressors import (
     Moments,
     Options,
     Regressor,
-    TreeEstimator,
     add_moments,
 )
 
@@ -177,89 +176,72 @@ def train_extrapolation(samples: Dataset, *, seed: int) -> TrainedModel:
         model = extrapolation.fit(some, options)
         return lambda tested: extrapolation.predict(model, tested)
 
-    provenance: dict[str, Any] = msgspec.structs.asdict(options)
     return _trained_model(
         samples,
-        EXTRAPOLATING,
         fit,
-        {
-            "kind": EXTRAPOLATING,
-            "tags": samples.tag_names,
-            "extrapolating": extrapolation.fit(samples, options),
-        },
-        provenance | {"samples": len(samples), "seed": seed},
+        technique=EXTRAPOLATING,
+        kind=EXTRAPOLATING,
+        tags=samples.tag_names,
+        extrapolating=extrapolation.fit(samples, options),
+        provenance=msgspec.structs.asdict(options) | {"samples": len(samples), "seed": seed},
     )
 
 
 def train_regression(search: Search, result: CellResult) -> TrainedModel:
     """Train the model of a search's cell, with intervals for its technique and options."""
     cell, options = result.cell, result.options
-    floor = _least(search.samples)
+    least = _least(search.samples)
 
     def fit(some: Dataset) -> Predictor:
         matrix = some.matrix(search.tag_names)
         model = regressors.fit(cell.technique, options, matrix, some.seconds, seed=search.seed)
-        return _LogPredictor(model, search.tag_names, floor)
 
-    rows = np.isin(search.samples.scales, cell.scales)
-    provenance: dict[str, Any] = dict(options) | {
-        "scales": list(cell.scales),
-        "error": result.error,
-        "samples": int(rows.sum()),
-        "seed": search.seed,
-    }
-    parts = _parts(search.fit(cell, options), cell.technique)
+        def predict(tested: Dataset) -> Floats:
+            seconds = model.predict(tested.matrix(search.tag_names))
+            return np.asarray(np.log(np.maximum(seconds, least)), np.float64)
+
+        return predict
+
+    model = search.fit(cell, options)
+    parts: dict[str, Any]
+    if isinstance(model, Linear):
+        linear = Coefficients(intercept=model.intercept, by_feature=model.coefficients.tolist())
+        parts = {"kind": "linear", "linear": linear}
+    elif cell.technique in PAPER_TECHNIQUES:
+        parts = {"kind": "trees", "trees": regressors.stored_trees(model)}
+    else:
+        raise unknown("technique that can be stored", cell.technique, TECHNIQUES)
     # Its range is that of its own scales; its columns are those of all tags.
+    rows = np.isin(search.samples.scales, cell.scales)
     return _trained_model(
         search.samples.select(rows),
-        cell.technique,
         fit,
-        parts | {"tags": search.tag_names},
-        provenance,
+        technique=cell.technique,
+        tags=search.tag_names,
+        provenance=dict(options)
+        | {
+            "scales": list(cell.scales),
+            "error": result.error,
+            "samples": int(rows.sum()),
+            "seed": search.seed,
+        },
+        **parts,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _LogPredictor:
-    """Predicts the logarithm of seconds with a model of seconds."""
-
-    model: Regressor
-    tag_names: Sequence[str]
-    least: float
-
-    def __call__(self, tested: Dataset) -> Floats:
-        seconds = self.model.predict(tested.matrix(self.tag_names))
-        return np.asarray(np.log(np.maximum(seconds, self.least)), np.float64)
-
-
-def _parts(model: Regressor, technique: str) -> dict[str, Any]:
-    if isinstance(model, Linear):
-        linear = Coefficients(intercept=model.intercept, by_feature=model.coefficients.tolist())
-        return {"kind": "linear", "linear": linear}
-    if isinstance(model, TreeEstimator):
-        return {"kind": "trees", "trees": model.trees}
-    raise unknown("technique that can be stored", technique, TECHNIQUES)
-
-
 def _trained_model(
-    samples: Dataset,
-    technique: str,
-    fit: Callable[[Dataset], Predictor],
-    parts: dict[str, Any],
-    provenance: dict[str, Any],
+    samples: Dataset, fit: Callable[[Dataset], Predictor], **parts: Any
 ) -> TrainedModel:
     return TrainedModel(
         Model(
             format=FORMAT,
             version=VERSION,
             machine=samples.machine,
-            technique=technique,
             features=input_names(samples.machine, parts["kind"]),
-            sources=sorted(set(samples.sources)),
+            sources=sorted({one.source for one in samples.samples}),
             range=Range.from_dataset(samples),
-            interval=intervals.calibrate(fit, samples, seed=provenance["seed"]),
+            interval=intervals.calibrate(fit, samples, seed=parts["provenance"]["seed"]),
             least=_least(samples),
-            provenance=provenance,
             **parts,
         )
     )

@@ -22,14 +22,13 @@ from penstock.live.agent.phase_sampler import PhaseSampler
 from penstock.live.agent.phase_turn import PhaseTurn
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
-from penstock.live.protocol.counters import COUNTER_INTERVAL
 from penstock.live.protocol.exit_spool import ExitSpool
+from penstock.live.protocol.messages import COUNTER_INTERVAL
 from penstock.live.protocol.shared_page import SharedPages
 
 log = logging.getLogger("penstock.agent")
 _DISTANT_FUTURE = 1e6
 """Seconds ahead at which any phase has ended."""
-_MAX_BYTES = 2**63 - 1
 _FROM_CONTROLLER = (
     messages.NodeMap
     | messages.Turn
@@ -95,7 +94,6 @@ class JobAgent:
         self._phase: PhaseTurn | None = None
         self._sampler = PhaseSampler(pages)
         self._offered = 0.0  # when the turn was last offered to other jobs
-        self._announced = 0  # bytes
         self._apply(clock(), accepted)
         self._threads = [
             threading.Thread(target=target, name=f"penstock-{name}", daemon=True)
@@ -175,19 +173,16 @@ class JobAgent:
     def _sample_until_stopped(self) -> None:
         reported = self._clock()
         while not self._stopped.is_set():
-            knocks = self._pages.knocks
+            wakeups = self._pages.wakeups
             now = self._clock()
             with self._lock:
                 self._sample(now)
                 if now - reported >= self._limits.counter_interval:
                     reported = now
                     self._send(messages.JobCounters(counters=self.counters()))
-            self._pages.await_knock(knocks, self._seconds_to_next_sample(now))
-
-    def _seconds_to_next_sample(self, now: float) -> float:
-        due = self._sampler.finder.due
-        interval = self._limits.sample_interval
-        return interval if due is None else min(max(due - now, 0.001), interval)
+            self._pages.await_wakeup(
+                wakeups, self._sampler.next_sample(now, self._limits.sample_interval)
+            )
 
     def _sample(self, now: float, ahead: float = 0.0) -> None:
         for change in self._sampler.sample(now + ahead):
@@ -242,19 +237,15 @@ class JobAgent:
 
     def _begin_phase(self, now: float) -> None:
         self._phases += 1
-        self._phase = PhaseTurn(self._phases, now, now, self._announced_bytes())
+        self._phase = PhaseTurn(self._phases, now, now, self._sampler.take_announced_bytes())
         if self._controller is None and self._mode == "enforce":
             self._fail_open(now, self._phase, "lapses")
         self._request_turn(self._phase)
 
-    def _request_turn(self, phase: PhaseTurn) -> None:
-        self._send(messages.PhaseBegan(phase=phase.number, bytes=phase.bytes))
-
-    def _announced_bytes(self) -> int | None:
-        """Return the bytes that the job announced since the last phase, or None."""
-        before, self._announced = self._announced, self._pages.announced_bytes
-        announced = self._announced - before
-        return announced if 0 < announced <= _MAX_BYTES else None
+    def _request_turn(self, phase: PhaseTurn, transferring: float | None = None) -> None:
+        self._send(
+            messages.PhaseBegan(phase=phase.number, bytes=phase.bytes, transferring=transferring)
+        )
 
     def _end_phase(self, now: float, ended: Ended) -> None:
         phase, self._phase = self._phase, None
@@ -365,7 +356,9 @@ class JobAgent:
         while not self._stopped.wait(self._limits.reconnect_interval):
             with suppress(OSError, InputError), ExitStack() as stack:
                 controller = stack.enter_context(self._connect())
-                resume = msgspec.structs.replace(self._begin, resumes=self.id)
+                resume = msgspec.structs.replace(
+                    self._begin, resumes=self.id, counters=self.counters()
+                )
                 accepted = controller.ask(resume, messages.JobAccepted)
                 with self._lock:
                     self._controller = controller
@@ -384,7 +377,7 @@ class JobAgent:
             if phase.turn is None:
                 phase.turn, phase.is_lent = now, False
             self._pages.open_gate()
-            self._request_turn(phase)
+            self._request_turn(phase, transferring=max(now - phase.turn, 0.0))
 
     def _disconnect(self) -> None:
         controller, self._controller = self._controller, None

@@ -82,14 +82,13 @@ class PageServer:
                 return
             with connection, suppress(OSError):
                 connection.settimeout(HELLO_TIMEOUT)
-                self._welcome(connection)
+                if answer := self.answer(connection.recv(_HELLO.size, socket.MSG_WAITALL)):
+                    pages = [self.pages.control_fd, self.pages.counters_fd]
+                    socket.send_fds(connection, [answer], pages)
 
-    def _welcome(self, connection: socket.socket) -> None:
-        hello = connection.recv(_HELLO.size, socket.MSG_WAITALL)
-        if len(hello) != _HELLO.size or _HELLO.unpack(hello)[:2] != (
-            shared_page.CONTROL_MAGIC,
-            shared_page.VERSION,
-        ):
-            return
-        answer = _HELLO.pack(shared_page.CONTROL_MAGIC, shared_page.VERSION, 0)
-        socket.send_fds(connection, [answer], [self.pages.control_fd, self.pages.counters_fd])
+    def answer(self, hello: bytes) -> bytes | None:
+        """Return the answer to a process that asks for the pages; None: it gets neither."""
+        magic = (shared_page.CONTROL_MAGIC, self.pages.version)
+        if len(hello) != _HELLO.size or _HELLO.unpack(hello)[:2] != magic:
+            return None
+        return _HELLO.pack(*magic, 0)

@@ -14,6 +14,7 @@ from penstock.live.protocol.shared_page import SharedPages, SlotOwner
 
 MAX_MARKS = 1024
 """Phase marks accepted per sample: the job writes the counters, and may write anything."""
+_MAX_BYTES = 2**63 - 1
 _DEAD_STATES = ("Z", "X")
 
 
@@ -27,6 +28,18 @@ class PhaseSampler:
         self._markers: set[SlotOwner] = set()
         """Processes that existed when the current phase was marked: one of them marked it."""
         self._last_call = 0.0
+        self._announced = 0  # bytes
+
+    def next_sample(self, now: float, interval: float) -> float:
+        """Return the seconds to the next sample: `interval`, or less if a phase may end."""
+        due = self.finder.due
+        return interval if due is None else min(max(due - now, 0.001), interval)
+
+    def take_announced_bytes(self) -> int | None:
+        """Return the bytes that the job announced since the last call of this, or None."""
+        before, self._announced = self._announced, self._pages.announced_bytes
+        announced = self._announced - before
+        return announced if 0 < announced <= _MAX_BYTES else None
 
     def in_call(self) -> bool:
         """Return whether any thread is in a data call, or waits at the gate."""

@@ -20,8 +20,7 @@ from penstock.live.agent.group_signals import GroupSignalProbe
 from penstock.live.agent.job_agent import JobAgent
 from penstock.live.agent.page_server import PageServer, create_pages
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import ControlConnection
-from penstock.live.protocol.errors import FullError
+from penstock.live.protocol.client import ControlConnection, FullError
 from penstock.live.protocol.exit_spool import ExitSpool
 from penstock.live.protocol.site_key import RemoteController
 from penstock.live.protocol.state_directory import StateDirectory

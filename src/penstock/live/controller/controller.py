@@ -6,26 +6,24 @@ import signal
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from penstock.errors import InputError
 from penstock.files import reason
-from penstock.live.controller.environment import ProcessEnvironment
 from penstock.live.controller.explain import advised
 from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.io_node_map import IoNodeMap
 from penstock.live.controller.io_nodes import IoNodes
-from penstock.live.controller.job_archive import JobArchive
-from penstock.live.controller.job_table import JobEntry, JobTable
+from penstock.live.controller.job_table import JobArchive, JobEntry, JobObserver, JobTable
 from penstock.live.controller.listeners import LocalListener
-from penstock.live.controller.peer import Peer, RefusalLog, RefusedError
-from penstock.live.controller.quotas import Quotas
+from penstock.live.controller.peer import Peer, Quotas, RefusalLog, RefusedError
 from penstock.live.controller.session import Session
 from penstock.live.controller.status import site_status
 from penstock.live.controller.supervise import run_forever
 from penstock.live.controller.tuning import Tuning
 from penstock.live.controller.turn_service import TurnService
 from penstock.live.controller.unreported_exits import UnreportedExits
+from penstock.live.deployment.emulator import ProcessEnvironment
 from penstock.live.deployment.spec import ANSWER_TIMEOUT, Deployment
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.exit_spool import ExitSpool
@@ -43,22 +41,6 @@ LONGEST_BACKLOG = 1 << 20
 log = logging.getLogger("penstock.controller")
 
 
-class JobObserver(Protocol):
-    """Follows jobs, for the dashboard; it must not raise."""
-
-    def began(self, job: JobEntry) -> None:
-        """A job began, or reconnected."""
-
-    def changed(self, id: str, /) -> None:
-        """A job's I/O nodes or settings changed."""
-
-    def counted(self, job: JobEntry) -> None:
-        """A job sent its counters."""
-
-    def ended(self, job: JobEntry) -> None:
-        """A job ended."""
-
-
 class Controller:
     """Answers on a Unix socket, and to other hosts, until it is stopped."""
 
@@ -72,17 +54,22 @@ class Controller:
         self.deployment = deployment
         self._clock, self._wall_clock = clock, wall_clock
         self.state = StateDirectory(Path(deployment.state))
-        self.environment = ProcessEnvironment.prepare(deployment, self.state)
+        self.environment = ProcessEnvironment.prepare(
+            deployment.emulate, deployment.roots, self.state.emulator
+        )
         self.io_node_map = IoNodeMap(deployment.all_io_nodes, stripe=deployment.stripe)
         self.key = deployment.site_key()
-        self.refusals = RefusalLog()
+        self.refusals = RefusalLog(clock)
         self.quotas = Quotas(deployment.config.live.user_jobs)
-        self.archive = JobArchive(
-            WriteBehind(Store(deployment.store or f"sqlite:///{self.state.store}"))
-        )
-        self.jobs = JobTable(self.archive.store.serial, self.archive.store.totals)
+        store = WriteBehind(Store(deployment.store or f"sqlite:///{self.state.store}"))
+        self.archive = JobArchive(store, wall_clock)
+        self.jobs = JobTable(store.serial, store.totals, clock=clock)
         self.io_nodes = IoNodes(
-            deployment, self.environment.io_node, up=self._node_up, down=self._node_down
+            deployment,
+            self.environment.io_node,
+            up=self._node_up,
+            down=self._node_down,
+            clock=clock,
         )
         self.turn_service = TurnService(
             deployment.config,
@@ -97,11 +84,17 @@ class Controller:
         self.tuning = self._tuning()
         seconds, size = deployment.config.live.retention()
         keep = Retention(seconds=seconds, bytes=size)
-        self.record_writer = RecordWriter(self.state.records, self.turn_service.header, keep=keep)
+        self.record_writer = RecordWriter(
+            self.state.records,
+            self.turn_service.header,
+            keep=keep,
+            clock=clock,
+            wall_clock=wall_clock,
+        )
         self.turn_service.record(self.record_writer)
-        self.history: JobObserver | None = None
+        self.history = JobObserver()
         """The dashboard's history, if there is a dashboard."""
-        self.unreported_exits = UnreportedExits(self, ExitSpool(self.state.exit_spool))
+        self.unreported_exits = UnreportedExits(self, ExitSpool(self.state.exit_spool), wall_clock)
         self._writers: dict[str, asyncio.StreamWriter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[asyncio.Task[None]] = set()
@@ -119,6 +112,8 @@ class Controller:
             self.io_nodes,
             self.state.tuning,
             enforced=lambda: self.turn_service.modes.site == "enforce",
+            clock=self._clock,
+            wall_clock=self._wall_clock,
         )
 
     async def start(self) -> LocalListener:
@@ -144,11 +139,12 @@ class Controller:
             task.cancel()
         if self.tuning is not None:
             await self.tuning.save()
-        self.turn_service.set_kill_switch(True)
-        self.state.deployment.unlink(missing_ok=True)
-        log.info("stopping: %d jobs continue directly", len(self.jobs.running))
+        log.info("stopping: running jobs that continue directly: %d", len(self.jobs.running))
+        # Before the gates open: a call that waited there goes to no I/O node that is about to end.
         for job in list(self.jobs.running):
             self._push(job, messages.NodeMap(nodes=[]))
+        self.turn_service.open_gates()
+        self.state.deployment.unlink(missing_ok=True)
         await self.io_nodes.stop()
         self._stopped.set()
         server.close()
@@ -206,8 +202,7 @@ class Controller:
         stripe = self.deployment.stripe
         self._push(assign.job, self.io_node_map.remap(assign.job, assign.resources, stripe))
         job.io_nodes = self.io_node_map.numbers(assign.job)
-        if self.history is not None:
-            self.history.changed(job.id)
+        self.history.changed(job.id)
 
     def _set_weights(self, weights: Mapping[str, float]) -> None:
         if self.deployment.all_users:
@@ -316,9 +311,9 @@ class Controller:
         mapped = self.io_node_map.map(job.id)
         job.io_nodes = self.io_node_map.numbers(job.id)
         self._writers[job.id] = writer
-        if self.history is not None:
-            self.history.began(job)
-        log.info("job %s began on I/O nodes %s", job.id, [node.number for node in mapped.nodes])
+        self.history.began(job)
+        began = "began" if job.reconnected is None else "reconnected"
+        log.info("job %s %s on I/O nodes %s", job.id, began, [n.number for n in mapped.nodes])
         return job, messages.JobAccepted(
             job=job.id,
             roots=self.deployment.roots,
@@ -345,11 +340,11 @@ class Controller:
         self.turn_service.ended(job)
         self.jobs.remember(record)
         self.archive.ended(record, remapped=job.maps > 0)
-        if self.history is not None:
-            self.history.ended(job)
+        self.history.ended(job)
         if job.agent:
             self.state.agent_socket(job.agent).unlink(missing_ok=True)
-        log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
+        lost = "continues without a controller" if self._stop.is_set() else "was lost"
+        log.info("job %s %s", job.id, lost if status is None else f"ended with {status}")
         return advised(record, self.turn_service.policy) if record.mode == "advise" else ""
 
     def record(self, job: JobEntry) -> JobRecord:
@@ -366,8 +361,7 @@ class Controller:
         job.pinned = True
         self._push(job.id, self.io_node_map.remap(job.id, remap.nodes, remap.stripe))
         job.io_nodes = self.io_node_map.numbers(job.id)
-        if self.history is not None:
-            self.history.changed(job.id)
+        self.history.changed(job.id)
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)
         expected = job.maps
         try:
@@ -386,8 +380,7 @@ class Controller:
             self._counted.notify_all()
         if self.jobs.running.get(job.id) is job:
             self.archive.progressed(self.turn_service.progress(job.record(self._clock())))
-        if self.history is not None:
-            self.history.counted(job)
+        self.history.counted(job)
 
     async def stop(self) -> None:
         """Stop; return when the I/O nodes have ended."""

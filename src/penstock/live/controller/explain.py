@@ -9,22 +9,24 @@ from dataclasses import dataclass
 from penstock.errors import InputError, unknown
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
-from penstock.units import show_bandwidth, show_seconds, show_volume
+from penstock.units import show_bandwidth, show_count, show_seconds, show_volume
 
 FAIL_OPENS = {
-    "failed_open": ("calls were made directly because their I/O node was gone or did not answer"),
-    "gave_up": "calls waited at the gate for a second longer than live.max-wait allows",
-    "interrupted": "calls were made out of turn because a signal interrupted their process",
+    "failed_open": ("call", "went direct because the I/O node was gone or did not answer"),
+    "gave_up": ("call", "waited at the gate for a second longer than live.max-wait allows"),
+    "interrupted": ("call", "went on out of turn because a signal interrupted the process"),
     "lapses": (
-        "phases went on without their turn because the controller was gone, or silent for a lease"
+        "phase",
+        "went on without a turn because the controller was gone, or silent for a lease",
     ),
-    "overdue": "phases had waited for their turn for as long as live.max-wait allows",
+    "overdue": ("phase", "had waited for a turn for as long as live.max-wait allows"),
     "policy_failed": (
-        "phases went on without their turn because the policy failed: it raised an exception, or "
-        "returned an invalid value"
+        "phase",
+        "went on without a turn because the policy failed: it raised an exception, or returned an "
+        "invalid value",
     ),
 }
-"""Counters of what was let through, and why."""
+"""Counters of what was let through: what each counts, and why it was."""
 AFTER_FAIL_OPENS = {
     "failed_open": "Check the I/O nodes ('penstock status'): they died, or did not answer.",
     "lapses": "See the controller's log: jobs went on without hearing from it.",
@@ -106,10 +108,8 @@ def _doing(job: JobRecord) -> Iterator[str]:
     if job.doing == "computing":
         yield "It computes: no I/O phase is in progress."
     elif job.doing == "transferring":
-        yield (
-            f"It has been transferring for {since}; its share of the file system is "
-            f"{job.share:.0%}."
-        )
+        share = f"; its share of the file system is {job.share:.0%}" if job.share else ""
+        yield f"It has been transferring for {since}{share or ', without a turn'}."
     elif job.mode == "enforce":
         yield f"It has been waiting for its turn for {since}, {behind(job.behind)}."
         if job.at_most_seconds is not None:
@@ -152,11 +152,10 @@ def _place(job: JobRecord, weight: float, status: messages.Status) -> Iterator[s
         if status.policy.startswith("set-"):
             yield "Until then it is in the set of jobs with no history, with that set's weight."
     elif job.iterations:
-        plural = "s" if job.iterations > 1 else ""
-        source = f"{job.iterations} iteration{plural} of this run"
+        source = f"{show_count(job.iterations, 'iteration')} of this run"
         yield f"Its w_iter is {show_seconds(job.w_iter)}, learnt from {source}."
     else:
-        yield f"Its w_iter is {show_seconds(job.w_iter)}, from earlier runs of its application."
+        yield f"Its w_iter is {show_seconds(job.w_iter)}, from what is known of its application."
 
 
 def _did(job: JobRecord) -> Iterator[str]:
@@ -166,9 +165,15 @@ def _did(job: JobRecord) -> Iterator[str]:
         f"{show_volume(counters.get('read_bytes', 0))} read, "
         f"{show_volume(counters.get('write_bytes', 0))} written."
     )
+    if job.reconnected is not None:
+        after = show_seconds(max(job.reconnected - job.began, 0.0))
+        yield (
+            f"It reconnected to a new controller after {after}: phases and waits for turns are "
+            "counted from then on."
+        )
     if job.phases:
         mean = f", {show_volume(job.phase_bytes)} each on average" if job.phase_bytes else ""
-        yield f"It had {job.phases} phase{'s' if job.phases > 1 else ''}{mean}."
+        yield f"It had {show_count(job.phases, 'phase')}{mean}."
     if job.bandwidth:
         yield f"Its best phase reached {show_bandwidth(job.bandwidth)}."
     by_controller, by_job = job.turn_waited_seconds, counters.get("turn_waited", 0) / 1e9
@@ -183,11 +188,11 @@ def _did(job: JobRecord) -> Iterator[str]:
             "have waited either."
         )
     if job.waits:
-        at_gate = show_seconds(job.waited_seconds)
-        yield f"Its calls waited at the gate {job.waits:,} times, {at_gate} over all threads."
-    for counter, why in FAIL_OPENS.items():
-        if counters.get(counter):
-            yield f"Fail-open: {counters[counter]:,} {why} ({counter})."
+        times, at_gate = show_count(job.waits, "time"), show_seconds(job.waited_seconds)
+        yield f"Its calls waited at the gate {times}, {at_gate} over all threads."
+    for counter, (noun, why) in FAIL_OPENS.items():
+        if count := counters.get(counter):
+            yield f"Fail-open: {show_count(count, noun)} {why} ({counter})."
     if not job.fail_opens:
         yield "No fail-opens."
 
@@ -197,6 +202,8 @@ def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
     if numbers:
         names = f"I/O node{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
         yield f"Its data calls go to {names}; {show_volume(job.forwarded_bytes)} were forwarded."
+    elif job.forwarded_bytes:
+        yield f"I/O nodes forwarded {show_volume(job.forwarded_bytes)} of its data."
     else:
         yield "It has no I/O nodes: its data calls go to the file system directly."
     states = {node.number: node.state for node in status.io_nodes}
@@ -210,13 +217,10 @@ def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
 def _direct(job: JobRecord) -> Iterator[str]:
     left, failed = job.counters.get("left_bytes", 0), job.counters.get("failed_open", 0)
     if left:
-        calls = job.counters.get("left_to_kernel", 0)
-        yield (
-            f"{show_volume(left)} in {calls:,} calls that are left to the kernel "
-            "(copy_file_range, sendfile)"
-        )
+        calls = show_count(job.counters.get("left_to_kernel", 0), "call")
+        yield f"{show_volume(left)} in {calls} left to the kernel (copy_file_range, sendfile)"
     if failed:
-        yield f"what {failed:,} calls did themselves when an I/O node could not"
+        yield f"what {show_count(failed, 'call')} did when an I/O node could not"
     if job.direct_bytes > left and not failed:
         yield (
             f"{show_volume(job.direct_bytes - left)} in files that no I/O node can serve "
@@ -243,11 +247,13 @@ def advised(job: JobRecord, policy: str) -> str:
     waited = job.turn_waited_seconds or 0.0
     if not job.phases:
         return ""
+    since = "" if job.reconnected is None else " since it reconnected"
+    phases = f"under {policy} its {show_count(job.phases, 'I/O phase')}{since}"
     if waited < NOTICEABLE:
-        return f"under {policy} its {job.phases} I/O phases would not have waited"
+        return f"{phases} would not have waited"
     return (
-        f"under {policy} its {job.phases} I/O phases would have waited {show_seconds(waited)} for "
-        f"their turns, and then had the file system to themselves"
+        f"{phases} would have waited {show_seconds(waited)} in total, and then had the file "
+        "system alone"
     )
 
 

@@ -54,12 +54,12 @@ class IoNode:
             return "away"
         return "down" if self.given_up else "starting"
 
-    def silence(self, why: str) -> tuple[float, str]:
+    def silence(self, now: float, why: str) -> tuple[float, str]:
         """Return for how long it has not answered, and why, as far as this host can see."""
         # It may have gone while it was asked.
         if self.node is not None and not self.remote and is_stopped(self.node.pid):
             why = f"its process is stopped; 'kill -CONT {self.node.pid}' lets it go on"
-        return time.monotonic() - self.answered, why
+        return now - self.answered, why
 
 
 class IoNodes:
@@ -72,6 +72,7 @@ class IoNodes:
         *,
         up: Callable[[wire.Node], None],
         down: Callable[[int], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.state = StateDirectory(Path(deployment.state))
         self.nodes = [
@@ -80,6 +81,7 @@ class IoNodes:
         self._deployment = deployment
         self._environment = environment
         self._up, self._down = up, down
+        self.clock = clock
         self._supervisors: list[asyncio.Task[None]] = []
         self._ending = False
 
@@ -108,7 +110,7 @@ class IoNodes:
             result = await self._ask(number, message, answer, ANSWER_TIMEOUT)
         else:
             raise ConnectionError(f"I/O node {number} is away")
-        io_node.answered = time.monotonic()
+        io_node.answered = self.clock()
         return result
 
     async def ask_each(
@@ -155,7 +157,7 @@ class IoNodes:
         except OSError as error:
             receive(number, error)
             return
-        self.nodes[number].answered = time.monotonic()
+        self.nodes[number].answered = self.clock()
         receive(number, result)
 
     async def link(self, io_node: IoNode) -> None:
@@ -209,7 +211,7 @@ class IoNodes:
             return
         io_node = self.nodes[number]
         if io_node.link is link:
-            io_node.node, io_node.answered = link.node, time.monotonic()
+            io_node.node, io_node.answered = link.node, self.clock()
             log.info("I/O node %d serves at %s", number, link.node.address)
             self._up(link.node)
 
@@ -264,7 +266,7 @@ class IoNodes:
         finally:
             os.close(lock)
         await self._serving(number, process)
-        io_node.answered = time.monotonic()
+        io_node.answered = self.clock()
         await self._configure(number)
         io_node.node = wire.Node(number=number, id=identity, address=str(socket), pid=process.pid)
         log.info("I/O node %d serves, process %d", number, process.pid)
@@ -296,7 +298,6 @@ class IoNodes:
 
     async def _supervise(self, io_node: IoNode) -> None:
         """Restart the I/O node whenever it dies, unless that happens too often."""
-        clock = asyncio.get_running_loop().time
         died: deque[float] = deque(maxlen=RESTARTS)
         delay = FIRST_DELAY
         while True:
@@ -306,7 +307,7 @@ class IoNodes:
             io_node.deaths += 1
             self._down(io_node.number)
             log.warning("I/O node %d died with status %d", io_node.number, status)
-            now = clock()
+            now = self.clock()
             if len(died) == RESTARTS and now - died[0] < RESTARTS_WITHIN:
                 io_node.given_up = True
                 log.error("I/O node %d died too often and stays down", io_node.number)

@@ -1,22 +1,29 @@
-"""The table of the jobs that a controller manages, and totals over all jobs ever."""
+"""The jobs of a controller: a table, totals over all jobs, and what the store keeps of them."""
 
+import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from penstock.errors import InputError, unknown
-from penstock.live.protocol.counters import FAIL_OPENS, direct_bytes, fail_opens, forwarded_bytes
-from penstock.live.protocol.job_record import JobRecord
+from penstock.live.protocol.job_record import (
+    FAIL_OPENS,
+    JobRecord,
+    direct_bytes,
+    fail_opens,
+    forwarded_bytes,
+)
 from penstock.live.protocol.messages import BeginJob
 from penstock.live.protocol.shared_page import JOB_BYTES
 from penstock.live.protocol.users import uid_of
-from penstock.live.store import Totals
+from penstock.live.store import Family, Knowledge, StoreError, Totals, WriteBehind
 
 LISTED = 100
 """Ended jobs that are still listed; totals are of all."""
 LOST_JOBS = 10_000
 """Lost jobs that are no longer listed and whose fail-opens are still known by cause."""
+log = logging.getLogger("penstock.controller")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,7 +34,8 @@ class JobEntry:
     serial: int
     begin: BeginJob
     began: float  # seconds since the epoch; a date, not for measuring how long anything took
-    since: float = field(default_factory=time.monotonic)  # the same, monotonic
+    since: float = 0.0  # the same, monotonic
+    reconnected: float | None = None  # when it came from an earlier controller, if it did
     lasted: float | None = None  # seconds, once it ended
     agent: int = 0  # process id of its `penstock run`, if the kernel confirms it; else 0
     host: str = ""  # address of another host; "": the controller's own
@@ -58,6 +66,7 @@ class JobEntry:
             state=self.state,
             status=self.status,
             began=self.began,
+            reconnected=self.reconnected,
             ended=self.ended,
             seconds=now - self.since if self.lasted is None else self.lasted,
             io_nodes=list(self.io_nodes),
@@ -81,6 +90,7 @@ class JobTable:
         *,
         listed: int = LISTED,
         lost_jobs: int = LOST_JOBS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`totals` are those of jobs that are not listed; the limits bound what is kept."""
         self.running: dict[str, JobEntry] = {}
@@ -89,6 +99,7 @@ class JobTable:
         self._causes = Counter(dict.fromkeys(FAIL_OPENS, 0)) | Counter(earlier=totals.fail_opens)
         self._lost: dict[str, Counter[str]] = {}  # causes of lost jobs that are not listed
         self._next, self._listed, self._lost_jobs = next_serial, listed, lost_jobs
+        self._clock = clock
 
     def begin(self, begin: BeginJob, now: float, host: str = "") -> JobEntry:
         """Add a job; its id is its name and a serial number, or the id that it had before."""
@@ -103,6 +114,7 @@ class JobTable:
             serial=serial,
             begin=begin,
             began=now,
+            since=self._clock(),
             host=host,
             pinned=begin.io_nodes is not None,
         )
@@ -114,7 +126,7 @@ class JobTable:
     def end(self, job: JobEntry, status: int | None, now: float) -> None:
         """Mark a running job as ended; with no status it is lost. `remember` then lists it."""
         job.state, job.status = ("lost" if status is None else "ended"), status
-        job.ended, job.lasted = max(now, job.began), time.monotonic() - job.since
+        job.ended, job.lasted = max(now, job.began), self._clock() - job.since
         del self.running[job.id]
 
     def remember(self, record: JobRecord) -> None:
@@ -184,3 +196,110 @@ class JobTable:
         for counters in (*running, *(record.counters for record in self._ended)):
             causes.update({cause: counters.get(cause, 0) for cause in FAIL_OPENS})
         return dict(causes)
+
+
+class JobArchive:
+    """The controller's jobs in its store."""
+
+    def __init__(self, store: WriteBehind, clock: Callable[[], float] = time.time) -> None:
+        self.store, self._clock = store, clock
+        self.unclaimed = {job.id: job for job in store.memory.running}
+        """Jobs of an earlier controller that may still reconnect."""
+
+    async def find(self, id: str) -> JobRecord | None:
+        """Return the job with this id, if any; StoreError: the store does not answer."""
+        if id in self.unclaimed:
+            return self.unclaimed[id]
+        return await self.store.find_ended(id)
+
+    async def earlier(self, id: str) -> JobRecord | None:
+        """Return the job with this id, or None; a store that does not answer knows none."""
+        try:
+            return await self.find(id)
+        except StoreError as error:
+            log.warning("cannot look up the owner of job %s: %s", id, error)
+            return None
+
+    def may_exist(self, id: str) -> bool:
+        """Tell whether an earlier controller can have given this id to a job."""
+        number = id.rpartition(".")[2]
+        return number.isascii() and number.isdigit() and int(number) <= self.store.memory.serial
+
+    def knowledge(self, job: JobEntry) -> Knowledge | None:
+        """Return what is known of a job's family."""
+        begin = job.begin
+        recalled = self.store.recall(
+            Family(user=begin.user, executable=begin.executable, nodes=begin.nodes)
+        )
+        return None if recalled is None else recalled.knowledge
+
+    def resumed(self, job: JobEntry, earlier: JobRecord) -> None:
+        """Continue an earlier job: keep its start time, and no longer count it as lost."""
+        job.since -= max(job.began - earlier.began, 0.0)
+        job.reconnected, job.began = job.began, earlier.began
+        job.counters = job.begin.counters or earlier.counters
+        if earlier.state != "running":
+            self.store.resumed(earlier)
+
+    def began(self, record: JobRecord) -> None:
+        """Keep a job that began, or reconnected."""
+        self.unclaimed.pop(record.id, None)
+        self.store.running(record)
+
+    def progressed(self, record: JobRecord) -> None:
+        """Keep the progress of a running job."""
+        self.store.running(record)
+
+    def ended(self, record: JobRecord, *, remapped: bool) -> None:
+        """Keep a job that ended, and what its phases teach about its family."""
+        self.store.ended(record)
+        if record.turn_waited_seconds is None or not record.phases:
+            return
+        family = Family(user=record.user, executable=record.executable, nodes=record.nodes)
+        recalled = self.store.recall(family)
+        curve = {} if recalled is None else dict(recalled.knowledge.curve or {})
+        if not remapped and record.bandwidth:  # it had this number of I/O nodes all the time
+            curve[len(record.io_nodes)] = record.bandwidth
+        self.store.learn(
+            family,
+            Knowledge(
+                w_iter=record.w_iter,
+                observations=record.phases,
+                phase_bytes=record.phase_bytes,
+                bandwidth=record.bandwidth,
+                curve=curve or None,
+                updated=self._clock(),
+            ),
+        )
+
+    def reported_late(self, record: JobRecord, lost: JobRecord | None) -> None:
+        """Keep a job whose end alone was reported; `lost`: it was counted as lost before."""
+        self.unclaimed.pop(record.id, None)
+        if lost is not None:
+            self.store.resumed(lost)
+        self.store.ended(record)
+
+    def give_up(self) -> list[JobRecord]:
+        """Count the jobs that did not reconnect as lost; return them."""
+        now = self._clock()
+        lost = [record.lost(now) for record in self.unclaimed.values()]
+        for record in lost:
+            self.store.ended(record)
+        self.unclaimed.clear()
+        return lost
+
+
+class JobObserver:
+    """Follows jobs, for the dashboard; this one ignores them. None may raise."""
+
+    def began(self, job: JobEntry) -> None:
+        """A job began, or reconnected."""
+
+    def changed(self, id: str, /) -> None:
+        """A job's I/O nodes or settings changed."""
+
+    def counted(self, job: JobEntry) -> None:
+        """A job sent its counters."""
+
+    def ended(self, job: JobEntry) -> None:
+        """A job ended."""

@@ -6,6 +6,7 @@ one too many is refused before the next is accepted, and descriptors do not run 
 
 import asyncio
 import logging
+import os
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,7 +17,6 @@ import msgspec
 
 from penstock.files import reason
 from penstock.live.controller.peer import Peer, RefusalLog
-from penstock.live.controller.session import Accept, DrainingProtocol
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import client, messages, site_key
 from penstock.live.protocol.address import Address
@@ -30,6 +30,8 @@ MOST_BYTES = 4096
 """Bytes that may come before the proof."""
 UNPROVEN, UNPROVEN_PER_HOST = 512, 64
 """Connections that may be unproven at a time, in total and of one address."""
+_READ_BYTES = 1 << 16
+Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OnAdmitted = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Peer], Awaitable[None]]
 log = logging.getLogger("penstock.controller")
 
@@ -46,6 +48,29 @@ async def _accepted(listener: socket.socket) -> AsyncIterator[tuple[socket.socke
             continue
         connection.setblocking(False)
         yield connection, address[0] if address else ""
+
+
+class DrainingProtocol(asyncio.StreamReaderProtocol):
+    """Reads everything that was sent, even if writing fails first: a job's exit may be in it."""
+
+    def __init__(self, accept: Accept) -> None:
+        self._reader = asyncio.StreamReader(limit=client.MAX_LINE_BYTES)
+        self._descriptor = -1
+        super().__init__(self._reader, accept)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember the socket."""
+        self._descriptor = transport.get_extra_info("socket").fileno()
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Read what is left in the socket, then end the stream."""
+        with suppress(OSError):
+            for _ in range(client.MAX_LINE_BYTES // _READ_BYTES):
+                if not (left := os.read(self._descriptor, _READ_BYTES)):
+                    break
+                self._reader.feed_data(left)
+        super().connection_lost(None)
 
 
 class LocalListener:

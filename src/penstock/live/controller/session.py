@@ -1,9 +1,6 @@
 """One connection to the controller: of a job's agent, a command, or a remote I/O node."""
 
 import asyncio
-import os
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,8 +9,8 @@ from penstock.errors import InputError
 from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.peer import Peer, RefusedError
-from penstock.live.protocol import client, messages
-from penstock.live.protocol.errors import FullError
+from penstock.live.protocol import messages
+from penstock.live.protocol.client import FullError
 
 if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
@@ -34,33 +31,6 @@ _TO_CONTROLLER = (
 )
 
 
-_READ_BYTES = 1 << 16
-Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-class DrainingProtocol(asyncio.StreamReaderProtocol):
-    """Reads everything that was sent, even if writing fails first: a job's exit may be in it."""
-
-    def __init__(self, accept: Accept) -> None:
-        self._reader = asyncio.StreamReader(limit=client.MAX_LINE_BYTES)
-        self._descriptor = -1
-        super().__init__(self._reader, accept)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember the socket."""
-        self._descriptor = transport.get_extra_info("socket").fileno()
-        super().connection_made(transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Read what is left in the socket, then end the stream."""
-        with suppress(OSError):
-            for _ in range(client.MAX_LINE_BYTES // _READ_BYTES):
-                if not (left := os.read(self._descriptor, _READ_BYTES)):
-                    break
-                self._reader.feed_data(left)
-        super().connection_lost(None)
-
-
 class Session:
     """One connection, with at most one job, which lasts as long as the connection."""
 
@@ -78,10 +48,13 @@ class Session:
         try:
             self._controller.quotas.enter(self._peer)
         except FullError as error:
-            self._controller.refusals.note(str(error))
-            return messages.Failure(error=str(error), full=True)
+            return self._refusal(error)
         self._inside = True
         return None
+
+    def _refusal(self, error: InputError) -> messages.Failure:
+        self._controller.refusals.note(str(error))
+        return messages.Failure(error=str(error), full=isinstance(error, FullError))
 
     async def handle(self, text: bytes) -> messages.Message | None:
         """Handle one line; return its answer, if it has one."""
@@ -90,12 +63,8 @@ class Session:
             return None
         try:
             return await self._do(msgspec.json.decode(text, type=_TO_CONTROLLER))
-        except FullError as error:
-            self._controller.refusals.note(str(error))
-            return messages.Failure(error=str(error), full=True)
-        except RefusedError as error:
-            self._controller.refusals.note(str(error))
-            return messages.Failure(error=str(error))
+        except (FullError, RefusedError) as error:
+            return self._refusal(error)
         except (InputError, msgspec.DecodeError, UnicodeDecodeError) as error:
             return messages.Failure(error=str(error))
 

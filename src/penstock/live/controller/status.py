@@ -1,19 +1,28 @@
-"""The status of a deployment, for `penstock status`, `top` and the API."""
+"""What people are told of a site: its status, the turn of each job, and how long phases waited."""
 
 import asyncio
-import socket
+from bisect import bisect_left
+from collections import defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
 from penstock.files import reason
 from penstock.live.controller.io_nodes import IoNode
+from penstock.live.controller.turns import Turns, TurnState
 from penstock.live.deployment.spec import ANSWER_TIMEOUT
 from penstock.live.protocol import messages
 from penstock.live.protocol.io_node_record import IoNodeRecord
+from penstock.live.protocol.job_record import JobRecord
+from penstock.model import JobId
+from penstock.policies.base import Own
 
 if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
+
+WAIT_BOUNDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 30.0, 120.0)
+"""Upper bounds of the histogram's buckets, in seconds."""
 
 
 async def site_status(controller: "Controller") -> messages.Status:
@@ -24,7 +33,7 @@ async def site_status(controller: "Controller") -> messages.Status:
     )
     totals = controller.jobs.totals()
     return messages.Status(
-        site=socket.gethostname(),
+        site=controller.deployment.site_name,
         roots=controller.deployment.roots,
         emulated=controller.deployment.emulate,
         jobs=controller.job_records(),
@@ -68,5 +77,69 @@ async def _io_node(controller: "Controller", io_node: IoNode) -> IoNodeRecord:
         why = f"no answer came within {ANSWER_TIMEOUT:g} s"
     except OSError as error:
         why = reason(error)
-    silent, why = io_node.silence(why)
+    silent, why = io_node.silence(controller.io_nodes.clock(), why)
     return structs.replace(record, **fields, state="not answering", silent_seconds=silent, why=why)
+
+
+def with_progress(record: JobRecord, state: TurnState) -> JobRecord:
+    """Return a job's record with what its phases did so far."""
+    phases = state.phases
+    return structs.replace(
+        record,
+        phases=phases,
+        phase_bytes=state.bytes / phases if phases else None,
+        phase_seconds=state.transferred / phases if phases else 0.0,
+        turn_waited_seconds=state.waited,
+        bandwidth=state.bandwidth or None,
+    )
+
+
+def with_turn(
+    record: JobRecord, turns: Turns, id: JobId, *, mode: str, longest_wait: float, now: float
+) -> JobRecord:
+    """Return a job's record with its phases and its turn; `id` is that of its turns."""
+    state, manager = turns.states[id], turns.manager
+    job, group, weight = manager.jobs[id], None, None
+    with suppress(Exception):  # a policy file may raise anything
+        group = manager.rule.group(job, turns.ledger)
+        weight = manager.rule.weight(job, turns.ledger)
+    period, phase = manager.period(id), state.phase
+    record = structs.replace(
+        with_progress(record, state),
+        mode=mode,
+        doing="computing" if record.state == "running" else record.state,
+        group=None if group is Own.GROUP else str(group),
+        weight=weight,
+        w_iter=job.w_iter,
+        iterations=period.iterations if period else 0,
+    )
+    if phase is None or record.state != "running":
+        return record
+    if phase.is_waiting:
+        waited = now - phase.began
+        return structs.replace(
+            record,
+            doing="waiting",
+            since_seconds=waited,
+            at_most_seconds=max(longest_wait - waited, 0.0),
+            behind=manager.ahead_of(id),
+        )
+    since = now if phase.transfers_since is None else phase.transfers_since
+    return structs.replace(
+        record, doing="transferring", since_seconds=now - since, share=turns.share(id)
+    )
+
+
+class TurnWaits:
+    """A histogram of the waits for turns, and their sum by user."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(WAIT_BOUNDS) + 1)
+        self.seconds = 0.0
+        self.by_user: defaultdict[str, float] = defaultdict(float)
+
+    def add(self, seconds: float, user: str = "") -> None:
+        """Count the wait of one phase."""
+        self.counts[bisect_left(WAIT_BOUNDS, seconds)] += 1
+        self.seconds += seconds
+        self.by_user[user] += seconds

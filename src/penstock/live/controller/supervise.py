@@ -39,12 +39,14 @@ async def run_forever(
 class Steps:
     """Long work in the controller's loop, cut into steps: turns are given between them."""
 
-    def __init__(self, seconds: float = STEP) -> None:
-        self._seconds = seconds
-        self._began = time.perf_counter()
+    def __init__(
+        self, seconds: float = STEP, *, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._seconds, self._clock = seconds, clock
+        self._began = clock()
 
     async def pause(self) -> None:
         """Let other tasks run if this step has taken its time."""
-        if time.perf_counter() - self._began >= self._seconds:
+        if self._clock() - self._began >= self._seconds:
             await asyncio.sleep(0)
-            self._began = time.perf_counter()
+            self._began = self._clock()

@@ -24,7 +24,7 @@ from penstock.learn.detection.model import Model, load, shipped
 from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.protocol import messages as wire
 from penstock.live.protocol.io_node_record import NodeTuning, TuningStatus
-from penstock.model import Tune, Value
+from penstock.model import Tune
 
 FORMAT = 1
 AT_A_TIME, APART = 64, 0.01
@@ -38,10 +38,10 @@ log = logging.getLogger("penstock.controller")
 class Checkpoint:
     """A file with the learned state of a policy."""
 
-    def __init__(self, folder: Path, policy: str) -> None:
+    def __init__(self, folder: Path, policy: str, clock: Callable[[], float] = time.time) -> None:
         file, _, name = policy.rpartition(":")
         self.path = folder / f"{Path(file).stem}-{name}.json" if file else folder / f"{name}.json"
-        self._policy = policy
+        self._policy, self._clock = policy, clock
 
     def read(self, experience: Experience) -> None:
         """Continue from the file if it exists; a damaged one is moved aside, and logged."""
@@ -67,7 +67,12 @@ class Checkpoint:
     def write(self, learned: Mapping[str, Any]) -> None:
         """Save a learned state, completely or not at all."""
         self.path.parent.mkdir(exist_ok=True)
-        state = {"format": FORMAT, "policy": self._policy, "saved": time.time(), "learned": learned}
+        state = {
+            "format": FORMAT,
+            "policy": self._policy,
+            "saved": self._clock(),
+            "learned": learned,
+        }
         with replacing(self.path) as unfinished:
             unfinished.write_bytes(msgspec.json.encode(state))
 
@@ -106,7 +111,7 @@ class ModelFile:
 
 
 class Tuning:
-    """Tunes a io_nodes's I/O nodes; `enforced` says whether they are to be set at all."""
+    """Tunes a deployment's I/O nodes; `enforced` says whether they are to be set at all."""
 
     def __init__(
         self,
@@ -116,18 +121,20 @@ class Tuning:
         folder: Path,
         *,
         enforced: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.section = section
-        self.parameters = section.parameters(_explicit(settings))
+        self.parameters = section.parameters(settings.given())
         _check(section, self.parameters, settings)
         self._io_nodes = io_nodes
-        self._enforced = enforced
+        self._enforced, self._clock = enforced, clock
         self._interval, self._deadline = section.seconds()
         self._model = ModelFile(section.model)
         self.experience = Experience(
             {p.name: section.tuner(seed=k) for k, p in enumerate(self.parameters)}
         )
-        self._checkpoint = Checkpoint(folder, section.policy)
+        self._checkpoint = Checkpoint(folder, section.policy, wall_clock)
         self._checkpoint.read(self.experience)
         size = section.group or len(io_nodes.nodes) or 1
         self.councils = [
@@ -156,11 +163,11 @@ class Tuning:
 
     async def run(self) -> None:
         """Run until cancelled; then call `save`."""
-        saved = due = time.monotonic()
+        saved = due = self._clock()
         faults = 0
         while True:
-            due = max(due + self._interval, time.monotonic())
-            await asyncio.sleep(due - time.monotonic())
+            due = max(due + self._interval, self._clock())
+            await asyncio.sleep(due - self._clock())
             with _isolated("an interval"):
                 await self._round()
                 if (model := await asyncio.to_thread(self._model.refresh)) is not None:
@@ -169,8 +176,8 @@ class Tuning:
             if self.experience.faults > faults:
                 faults = self.experience.faults
                 log.warning("%s (%d so far)", self.experience.fault, faults)
-            if time.monotonic() - saved >= SAVE_INTERVAL:
-                saved = time.monotonic()
+            if self._clock() - saved >= SAVE_INTERVAL:
+                saved = self._clock()
                 await self.save()
 
     async def save(self) -> None:
@@ -225,13 +232,13 @@ class Tuning:
         for io_node in serving:
             if io_node.link is None and not io_node.remote:
                 await self._io_nodes.link(io_node)
-        until = time.monotonic() + self._deadline
+        until = self._clock() + self._deadline
         numbers = [io_node.number for io_node in serving]
         groups = []
         # In groups: otherwise the last report would wait until all others are handled.
         for k in range(0, len(numbers), AT_A_TIME):
             requests = dict.fromkeys(numbers[k : k + AT_A_TIME], wire.GetObservation())
-            within = max(until - time.monotonic(), 0.001)
+            within = max(until - self._clock(), 0.001)
             asking = self._io_nodes.ask_each(requests, wire.NodeObservation, self._receive, within)
             groups.append(asyncio.create_task(asking))
             await asyncio.wait(groups[-1:], timeout=APART)  # a slow one delays no others
@@ -286,11 +293,6 @@ def _was_set(number: int, answer: Any) -> None:
     if not isinstance(answer, wire.Done):
         why = answer.error if isinstance(answer, wire.Failure) else reason(answer)
         log.warning("I/O node %d is not tuned: %s", number, why)
-
-
-def _explicit(settings: wire.Settings) -> dict[str, Value]:
-    fields = msgspec.structs.asdict(settings)
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _check(section: TuningSection, parameters: Iterable[Any], settings: wire.Settings) -> None:

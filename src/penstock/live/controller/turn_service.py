@@ -6,7 +6,7 @@ In modes observe and advise a job never waits, and its record shows what it woul
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -20,12 +20,11 @@ from penstock.live.controller.gate_slices import GateSlicer
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.modes import DEFAULT, Modes
 from penstock.live.controller.multi_host_jobs import MultiHostJob, MultiHostJobs
-from penstock.live.controller.turn_status import with_progress, with_turn
-from penstock.live.controller.turn_waits import TurnWaits
+from penstock.live.controller.status import TurnWaits, with_progress, with_turn
 from penstock.live.controller.turns import PhaseReport, Release, Turns, TurnState
 from penstock.live.protocol import messages
-from penstock.live.protocol.counters import COUNTER_INTERVAL
 from penstock.live.protocol.job_record import JobRecord
+from penstock.live.protocol.messages import COUNTER_INTERVAL
 from penstock.live.protocol.users import canonical_user
 from penstock.live.store import Knowledge
 from penstock.model import Action, Admit, Assign, Hold, JobId, WakeAt
@@ -104,6 +103,11 @@ class TurnService:
         log.warning("the kill switch is %s", "on" if on else "off")
         self._modes_changed()
 
+    def open_gates(self) -> None:
+        """Open every gate for good: the controller ends."""
+        self.modes.kill_switch = True
+        self._modes_changed()
+
     def _modes_changed(self) -> None:
         self._send_heartbeats(self._jobs.values())
         for id, _ in list(self.turns.waiting()):
@@ -170,6 +174,7 @@ class TurnService:
                 whole.phase,
                 message.bytes,
                 resumes=resumes,
+                transferring=message.transferring if self._is_enforced(whole.id) else None,
             )
         )
 
@@ -266,7 +271,7 @@ class TurnService:
 
     # From decisions to messages.
 
-    def _decide(self, decide: Callable[[], list[Action]]) -> None:
+    def _decide(self, decide: Callable[[], Sequence[Action | Release]]) -> None:
         try:
             actions = decide()
         except Exception:  # a policy file may raise anything, and no job may wait for it
@@ -279,7 +284,8 @@ class TurnService:
             match action:
                 case Admit(job=id, weight=weight):
                     weights[id] = weight
-                    self._send_turn(id, messages.Turn(phase=0, weight=weight))
+                    if self.turns.begins_turn(id):
+                        self._send_turn(id, messages.Turn(phase=0, weight=weight))
                 case Release(job=id, weight=weight, failed=failed):
                     weights[id] = weight
                     turn = messages.Turn(phase=0, weight=weight, overdue=True, failed=failed)

@@ -7,7 +7,6 @@ service has those.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from penstock.core.ledger import Ledger, decide
 from penstock.core.manager import Manager
@@ -33,8 +32,11 @@ BANDWIDTH_DECAY = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release(Action):
-    """The job transfers without a turn: it waited too long, or the policy `failed`."""
+class Release:
+    """The job transfers without a turn: it waited too long, or the policy `failed`.
+
+    No action: the Manager does not decide it, and no record contains it.
+    """
 
     job: JobId
     weight: float = 1.0
@@ -64,20 +66,33 @@ class Phase:
     waited: float = 0.0  # seconds until it was last admitted, or released
     weight: float = 1.0
     released: bool = False  # it transfers without a turn
+    transfers_since: float | None = None  # None: it waits
     alone: bool = True  # no other phase was in progress meanwhile
 
     @property
     def is_waiting(self) -> bool:
         """Whether it waits for its turn."""
-        return self.admitted is None and not self.released
+        return self.transfers_since is None
 
     def waited_until(self, now: float) -> float:
         """Return how long it has waited, including its present wait."""
         return self.waited + (now - self.since if self.is_waiting else 0.0)
 
+    def admit(self, now: float, weight: float) -> None:
+        """End its wait, with a turn."""
+        self.waited, self.admitted, self.weight = self.waited_until(now), now, weight
+        self.transfers_since = now if self.transfers_since is None else self.transfers_since
+
     def release(self, now: float) -> None:
         """End its wait, without a turn."""
         self.waited, self.released = self.waited_until(now), True
+        self.transfers_since = now if self.transfers_since is None else self.transfers_since
+
+    def hold(self, now: float) -> None:
+        """Lose the turn, and wait again unless it needs none."""
+        self.admitted, self.since = None, now
+        if not self.released:
+            self.transfers_since = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,33 +139,17 @@ class PhaseEstimate:
     resumes: bool = False  # it continues a phase that yielded its turn
 
 
-class PhaseObserver(Protocol):
-    """Follows phases as they come and go, for the dashboard."""
+class PhaseObserver:
+    """Follows phases as they come and go, for the dashboard; this one ignores them."""
 
     def phase_expected(self, job: JobId, estimate: PhaseEstimate) -> None:
         """A phase is about to begin."""
-        ...
 
     def phase_changed(self, job: JobId) -> None:
         """A phase waits, or transfers, from now on."""
-        ...
 
     def phase_ended(self, job: JobId, time: float, report: PhaseReport | None) -> None:
         """A phase ended at a time; without a report it was interrupted."""
-        ...
-
-
-class NoObserver:
-    """Where nobody looks at a dashboard."""
-
-    def phase_expected(self, job: JobId, estimate: PhaseEstimate) -> None:
-        """Ignore it."""
-
-    def phase_changed(self, job: JobId) -> None:
-        """Ignore it."""
-
-    def phase_ended(self, job: JobId, time: float, report: PhaseReport | None) -> None:
-        """Ignore it."""
 
 
 @dataclass(slots=True)
@@ -163,7 +162,7 @@ class Turns:
     states: dict[JobId, TurnState] = field(default_factory=dict)
     turns: int = 0  # given so far
     fastest: float = 0.0  # bytes per second, over all phases so far
-    observer: PhaseObserver = field(default_factory=NoObserver)
+    observer: PhaseObserver = field(default_factory=PhaseObserver)
     _in_phase: set[JobId] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
@@ -199,10 +198,12 @@ class Turns:
         volume: float | None = None,
         *,
         resumes: bool = False,
+        transferring: float | None = None,
     ) -> list[Action]:
         """A job asks for its turn, to move `volume` bytes if it says so.
 
-        `resumes`: it asks again for a turn that it yielded.
+        `resumes`: it asks again for a turn that it yielded. `transferring`: it has been
+        transferring for these seconds, and continues whether or not it gets a turn.
         """
         state = self.states[job]
         try:
@@ -210,6 +211,9 @@ class Turns:
         finally:  # whatever a policy raises: the phase is there to be released
             state.last_report = now
             state.phase = Phase(number=number, began=now, since=now, alone=self._join(job))
+            if transferring is not None:
+                state.phase.began -= transferring
+                state.phase.released, state.phase.transfers_since = True, state.phase.began
         suspended, state.suspended = state.suspended, None
         resumed = resumes and suspended is not None
         if suspended is not None and resumed:
@@ -221,7 +225,8 @@ class Turns:
         actions += self._handle(event)
         if state.phase.admitted is None:
             self.observer.phase_changed(job)
-            actions.append(Hold(job=job, resource=FILE_SYSTEM))
+            if state.phase.is_waiting:
+                actions.append(Hold(job=job, resource=FILE_SYSTEM))
         return actions
 
     def yield_turn(self, now: float, job: JobId) -> list[Action]:
@@ -254,7 +259,7 @@ class Turns:
         """The time of an earlier WakeAt has come."""
         return self._handle(Woke(time=now))
 
-    def release_overdue(self, now: float, longest: float) -> list[Action]:
+    def release_overdue(self, now: float, longest: float) -> list[Release]:
         """Release phases that waited for longer than any may; their order stays as it is."""
         overdue = [(job, phase) for job, phase in self.waiting() if now - phase.began >= longest]
         for job, phase in overdue:
@@ -262,7 +267,7 @@ class Turns:
             self.observer.phase_changed(job)
         return [Release(job=job, weight=phase.weight) for job, phase in overdue]
 
-    def release_all(self, now: float) -> list[Action]:
+    def release_all(self, now: float) -> list[Release]:
         """Release all waiting phases: the policy that should have admitted them failed."""
         waiting = list(self.waiting())
         for job, phase in waiting:
@@ -364,16 +369,20 @@ class Turns:
         """Update a job's phase by what was decided."""
         now = self.ledger.now
         match action:
+            case Admit(job=job) if self._phase(job).admitted is not None:
+                self._phase(job).weight = action.weight  # it has its turn, with a new weight
             case Admit(job=job):
-                phase = self._phase(job)
-                phase.waited = phase.waited_until(now)
-                phase.admitted, phase.weight = now, action.weight
+                self._phase(job).admit(now, action.weight)
                 self.turns += 1
                 self.observer.phase_changed(job)
             case Hold(job=job):
-                phase = self._phase(job)
-                phase.admitted, phase.since = None, now
+                self._phase(job).hold(now)
                 self.observer.phase_changed(job)
+
+    def begins_turn(self, job: JobId) -> bool:
+        """Tell whether the last event gave the job a turn, and not only a new weight."""
+        phase = self.states[job].phase if job in self.states else None
+        return phase is None or phase.admitted == self.ledger.now
 
     def _phase(self, job: JobId) -> Phase:
         phase = self.states[job].phase

@@ -6,6 +6,7 @@ They are counted, stored and recorded like other ends.
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,8 +31,13 @@ log = logging.getLogger("penstock.controller")
 class UnreportedExits:
     """Handles exits that agents left in the spool, or report now."""
 
-    def __init__(self, controller: "Controller", spool: ExitSpool) -> None:
-        self._controller, self._spool = controller, spool
+    def __init__(
+        self,
+        controller: "Controller",
+        spool: ExitSpool,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._controller, self._spool, self._clock = controller, spool, clock
         self._one_at_a_time = asyncio.Lock()
         self._unwritten: dict[str, SpoolFile] = {}  # handled; removed once the store has them
         self._stuck: set[str] = set()  # handled, but cannot be removed
@@ -101,7 +107,8 @@ class UnreportedExits:
         if earlier is not None and earlier.state == "ended":
             return  # it was taken in before, and the answer did not arrive
         lost = earlier if earlier is not None and earlier.state == "lost" else None
-        job = _ended(report, peer, report.began if earlier is None else earlier.began)
+        began = report.began if earlier is None else earlier.began
+        job = _ended(report, peer, began, self._clock())
         if lost is not None:
             controller.jobs.take_back(lost)
         controller.jobs.remember(job)
@@ -110,8 +117,8 @@ class UnreportedExits:
         log.info("job %s had ended with %s while no controller was reachable", job.id, job.status)
 
 
-def _ended(report: messages.UnreportedExit, peer: Peer, began: float) -> JobRecord:
-    ended = min(report.ended, time.time())
+def _ended(report: messages.UnreportedExit, peer: Peer, began: float, now: float) -> JobRecord:
+    ended = min(report.ended, now)
     began = min(began, ended)
     job = JobEntry(
         id=report.job,

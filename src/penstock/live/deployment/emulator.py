@@ -10,7 +10,7 @@ import os
 import struct
 import time
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -222,6 +222,45 @@ def target_counters(path: Path) -> list[TargetCounters]:
                 _TARGET.unpack_from(content, _HEAD.size + k * _TARGET.size) for k in range(targets)
             )
         ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessEnvironment:
+    """The environment of I/O nodes and jobs, on a real file system or an emulated one."""
+
+    emulation: Path | None = None
+
+    @classmethod
+    def prepare(cls, emulate: str | None, roots: Sequence[str], path: Path) -> "ProcessEnvironment":
+        """Create the emulation at `path`, if there is one."""
+        if emulate is None:
+            return cls()
+        (root,) = roots
+        Emulation.parse(emulate).create(path, Path(root))
+        return cls(emulation=path)
+
+    @property
+    def below(self) -> list[str]:
+        """Libraries to load below the client library."""
+        return [] if self.emulation is None else [str(target_library())]
+
+    @property
+    def above(self) -> list[str]:
+        """Libraries to load above the client library."""
+        return [] if self.emulation is None else [str(link_library())]
+
+    def io_node(self, number: int) -> dict[str, str]:
+        """Return an I/O node's whole environment; it does not load the client library."""
+        variables = os.environ | {"PENSTOCK_DISABLE": "1"}
+        if self.emulation is not None:
+            others = filter(None, [os.environ.get("LD_PRELOAD", "")])
+            variables["LD_PRELOAD"] = ":".join([*others, *self.below])
+            variables |= environment(self.emulation, io_node=number)
+        return variables
+
+    def job(self, job: str) -> dict[str, str]:
+        """Return the variables to add to a job's environment."""
+        return {} if self.emulation is None else environment(self.emulation, client=job)
 
 
 def _load(path: Path) -> dict[str, Any]:

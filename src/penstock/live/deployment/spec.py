@@ -1,5 +1,6 @@
 """The specification of a deployment: managed directories, I/O nodes, and their settings."""
 
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -44,6 +45,11 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     remote_io_nodes: Annotated[int, Meta(ge=0, le=shared_page.MAP_NODES)] = (
         0  # numbered after the others
     )
+
+    @property
+    def site_name(self) -> str:
+        """The configured name of the site, or the host's."""
+        return self.config.site.name or socket.gethostname()
 
     @property
     def all_io_nodes(self) -> int:
@@ -125,7 +131,5 @@ def with_stripe_layout(deployment: Deployment) -> Deployment:
         last = StripeMap.of_file(Path(deployment.roots[0])).components[-1]
         servers, stripe_size = len(last.targets), last.stripe_size
     layout = messages.Settings(servers=servers, stripe_size=stripe_size)
-    options = {
-        k: v for k, v in msgspec.structs.asdict(deployment.settings).items() if v is not None
-    }
-    return msgspec.structs.replace(deployment, settings=msgspec.structs.replace(layout, **options))
+    settings = msgspec.structs.replace(layout, **deployment.settings.given())
+    return msgspec.structs.replace(deployment, settings=settings)

@@ -1,7 +1,7 @@
 """The controller's HTTP API: version 1, JSON, in the controller's own loop.
 
-It holds no state of the site: every answer is the Service's. Anonymous clients, which can only be
-on this host, read what concerns the site; what is private to a user, and every change, needs a
+It holds no state of the site: every answer is the controller's. Anonymous clients, which can only
+be on this host, read what concerns the site; what is private to a user, and every change, needs a
 token.
 """
 
@@ -9,11 +9,11 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -24,15 +24,16 @@ from starlette.routing import Route
 from penstock.errors import InputError
 from penstock.live.deployment.spec import Deployment
 from penstock.live.http import server
+from penstock.live.http.controller_service import ControllerService
 from penstock.live.http.dashboard.operations import DashboardApi
 from penstock.live.http.dispatch import ConflictError, Dispatcher, HttpError, RequestLimits
 from penstock.live.http.metrics import CONTENT_TYPE, ControllerMetrics, Scrape
 from penstock.live.http.openapi import Operation, Reply, document, operation, operations
 from penstock.live.http.schema import (
+    MODE_OR_USER,
     Explanation,
     Health,
     Modes,
-    Service,
     SetIoNodes,
     SetKillSwitch,
     SetMode,
@@ -40,6 +41,7 @@ from penstock.live.http.schema import (
     SiteSummary,
     Turns,
 )
+from penstock.live.http.static_files import PageApi
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address, url
 from penstock.live.protocol.io_node_record import IoNodeRecord, IoNodeSummary
@@ -53,9 +55,9 @@ log = logging.getLogger("penstock.controller")
 
 
 class SharedStatus:
-    """The Service's status: requests at the same time share one, and are answered in turn."""
+    """The site's status: requests at the same time share one, and are answered in turn."""
 
-    def __init__(self, service: Service, seconds: float = STATUS_SECONDS) -> None:
+    def __init__(self, service: ControllerService, seconds: float = STATUS_SECONDS) -> None:
         self._service, self._seconds = service, seconds
         self._task: asyncio.Task[messages.Status] | None = None
         self._pace = asyncio.Lock()
@@ -81,7 +83,7 @@ class SiteApi:
 
     def __init__(
         self,
-        service: Service,
+        service: ControllerService,
         status: SharedStatus,
         metrics: ControllerMetrics,
         dispatcher: Dispatcher,
@@ -115,7 +117,10 @@ class SiteApi:
     @operation("GET", "/v1/jobs/{id}/explain", access="named", fails=(404,))
     async def explain(self, _: Bearer, id: str) -> Explanation:
         """Why a job has the I/O nodes, the turn and the share that it has."""
-        return await self._service.explain(id)
+        record = await self._service.job(id)
+        names = set(Explanation.__struct_fields__) - {"job", "policy"}
+        fields = {name: getattr(record, name) for name in names}
+        return Explanation(job=id, policy=self._service.policy, **fields)
 
     @operation("POST", "/v1/jobs/{id}/io-nodes", access="admin", fails=(404, 409))
     async def set_io_nodes(self, client: Bearer, id: str, body: SetIoNodes) -> JobRecord:
@@ -162,14 +167,13 @@ class SiteApi:
         return modes if client else msgspec.structs.replace(modes, users=msgspec.UNSET)
 
     @operation("PUT", "/v1/mode", access="admin", fails=(404, 409))
-    async def set_mode(self, client: Bearer, body: SetMode) -> Modes:
+    async def set_mode(self, client: Bearer, body: Annotated[SetMode, MODE_OR_USER]) -> Modes:
         """Set the mode of the site, or of a user."""
-        if body.user is not None or body.mode is not None:
-            await self._service.set_mode(body.user, body.mode)
-            scope = "the site" if body.user is None else f"user {body.user}"
-            mode = body.mode or "the site's"
-            log.info("API: %s set the mode of %s to %s", client.name, scope, mode)
-            self._status.invalidate()
+        await self._service.set_mode(body.user, body.mode)
+        scope = "the site" if body.user is None else f"user {body.user}"
+        mode = body.mode or "the site's"
+        log.info("API: %s set the mode of %s to %s", client.name, scope, mode)
+        self._status.invalidate()
         return await self._service.modes()
 
     @operation("PUT", "/v1/kill-switch", access="admin")
@@ -214,39 +218,37 @@ class SiteApi:
         return _DOCUMENT
 
 
-OPERATIONS = (*operations(SiteApi), *operations(DashboardApi))
+OPERATIONS = tuple(one for kind in (SiteApi, PageApi, DashboardApi) for one in operations(kind))
 _DOCUMENT: Reply[dict[str, Any]] = Reply(
     msgspec.Raw(msgspec.json.encode(document(OPERATIONS, version("penstock"))))
 )
 
 
 class Api:
-    """The whole API of a Service, as an ASGI application."""
+    """The whole API of a controller, as an ASGI application."""
 
     def __init__(
         self,
-        service: Service,
+        service: ControllerService,
         *,
         tokens: Tokens | None = None,
         job_metrics: int = 0,
         limits: RequestLimits | None = None,
         status_seconds: float = STATUS_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._dispatcher = Dispatcher(tokens, limits or RequestLimits())
+        self._dispatcher = Dispatcher(tokens, limits or RequestLimits(), clock)
         status = SharedStatus(service, status_seconds)
         metrics = ControllerMetrics(jobs=job_metrics, names=tokens is not None)
-        self._handlers = {
-            **dict.fromkeys(
-                operations(SiteApi), SiteApi(service, status, metrics, self._dispatcher)
-            ),
-            **dict.fromkeys(operations(DashboardApi), DashboardApi(service.dashboard)),
-        }
+        site = SiteApi(service, status, metrics, self._dispatcher)
+        self._handlers = {SiteApi: site, PageApi: PageApi(), DashboardApi: service.dashboard}
 
     def app(self) -> Starlette:
         """Return the application that uvicorn serves."""
         paths: dict[str, dict[str, tuple[object, Operation]]] = {}
-        for one in OPERATIONS:
-            paths.setdefault(one.path, {})[one.method] = (self._handlers[one], one)
+        for kind, handlers in self._handlers.items():
+            for one in operations(kind):
+                paths.setdefault(one.path, {})[one.method] = (handlers, one)
         routes = [
             Route(path, self._dispatcher.endpoint(methods), methods=list(methods))
             for path, methods in paths.items()
@@ -272,7 +274,7 @@ class HttpPort:
             self._url.write_text(url(self._listener) + "\n")
 
     @asynccontextmanager
-    async def serving(self, service: Service) -> AsyncIterator[None]:
+    async def serving(self, service: ControllerService) -> AsyncIterator[None]:
         """Serve until the block ends."""
         if self._listener is None:
             yield

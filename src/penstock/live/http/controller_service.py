@@ -1,14 +1,13 @@
-"""The Service of a controller: what the HTTP API answers, from its jobs, turns and modes."""
+"""What the HTTP API needs of a controller: its jobs, turns, modes and dashboard."""
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from penstock.live.controller.modes import DEFAULT
-from penstock.live.http.dashboard.service import DashboardService
+from penstock.live.http.dashboard.operations import DashboardApi
 from penstock.live.http.dispatch import NotFoundError
 from penstock.live.http.schema import (
-    Dashboard,
-    Explanation,
     Measures,
     Mode,
     Modes,
@@ -23,18 +22,19 @@ from penstock.live.protocol.users import UnknownUserError
 if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
 
-_EXPLAINED = tuple(set(Explanation.__struct_fields__) - {"job", "policy"})
-
 
 class ControllerService:
-    """Answers in the controller's own loop."""
+    """Answers in the controller's own loop; NotFoundError and ConflictError become 404 and 409."""
 
-    def __init__(self, controller: "Controller") -> None:
-        self._controller = controller
+    def __init__(
+        self, controller: "Controller", *, wall_clock: Callable[[], float] = time.time
+    ) -> None:
+        self._controller, self._wall_clock = controller, wall_clock
         self._jobs, self._turn_service = controller.jobs, controller.turn_service
         self._store, self._record_writer = controller.archive.store, controller.record_writer
         self.status, self.remap = controller.status, controller.remap
-        self.dashboard: Dashboard = DashboardService(controller)
+        self.policy = controller.turn_service.policy
+        self.dashboard = DashboardApi(controller)
 
     async def job(self, job: str) -> JobRecord:
         """Return one job of the status, by its id."""
@@ -44,12 +44,6 @@ class ControllerService:
             if record.id == job:
                 return record
         raise NotFoundError(f"there is no job {job[:80]!r}; GET /v1/jobs lists the jobs")
-
-    async def explain(self, job: str) -> Explanation:
-        """Return why a job has the I/O nodes, the turn and the share that it has."""
-        record = await self.job(job)
-        fields = {name: getattr(record, name) for name in _EXPLAINED}
-        return Explanation(job=job, policy=self._turn_service.policy, **fields)
 
     async def modes(self) -> Modes:
         """Return the modes; the site's is the one that holds once the kill switch is off."""
@@ -74,17 +68,31 @@ class ControllerService:
 
     async def waiting(self) -> Turns:
         """Return the jobs that transfer and those that wait."""
-        now, turns = time.time(), Turns()
+        now, turns = self._wall_clock(), Turns()
         for job in self._jobs.running.values():
             record = self._controller.record(job)
             since = now - (record.since_seconds or 0.0)
+            group = record.group or ""
             if record.doing == "waiting":
                 turns.waiting.append(
-                    Waiting(job=job.id, user=record.user, since=since, behind=record.behind)
+                    Waiting(
+                        job=job.id,
+                        user=record.user,
+                        since=since,
+                        behind=record.behind,
+                        group=group,
+                    )
                 )
             elif record.doing == "transferring":
                 turns.transferring.append(
-                    Transferring(job=job.id, user=record.user, since=since, share=record.share)
+                    Transferring(
+                        job=job.id,
+                        user=record.user,
+                        since=since,
+                        share=record.share,
+                        weight=1.0 if record.weight is None else record.weight,
+                        group=group,
+                    )
                 )
         return turns
 

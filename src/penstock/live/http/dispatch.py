@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,14 +24,15 @@ log = logging.getLogger("penstock.controller")
 
 
 class NotFoundError(InputError):
-    """What the request names does not exist: status 404."""
+    """What the request names does not exist."""
+
+    code = 404
 
 
 class ConflictError(InputError):
-    """The request cannot be carried out in the present state: status 409."""
+    """The request cannot be carried out in the present state."""
 
-
-_CODES = ((NotFoundError, 404), (ConflictError, 409), (InputError, 422))
+    code = 409
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +58,8 @@ class HttpError(Exception):
         """Return the answer to an exception of a handler."""
         if isinstance(error, HttpError):
             return error
-        for kind, code in _CODES:
-            if isinstance(error, kind):
-                return cls(code, str(error))
+        if isinstance(error, InputError):
+            return cls(getattr(error, "code", 422), str(error))
         if isinstance(error, TimeoutError | OSError):
             hint = "try again, or see the controller's log"
             return cls(503, "the controller did not answer in time", hint)
@@ -69,11 +70,16 @@ class HttpError(Exception):
 class Dispatcher:
     """Authorizes requests, calls their handlers, and counts answers by status code."""
 
-    def __init__(self, tokens: Tokens | None, limits: RequestLimits) -> None:
+    def __init__(
+        self,
+        tokens: Tokens | None,
+        limits: RequestLimits,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.answers: Counter[int] = Counter()
-        self._tokens, self._limits = tokens, limits
+        self._tokens, self._limits, self._clock = tokens, limits, clock
         self._pause = asyncio.Lock()
-        self._last_warning = 0.0
+        self._last_warning = -math.inf
 
     def endpoint(
         self, methods: Mapping[str, tuple[object, Operation]]
@@ -116,7 +122,7 @@ class Dispatcher:
             arguments["query"] = _decode_query(operation.query, request)
         if "request" in operation.arguments:
             arguments["request"] = request
-        answer = await operation.handler(handlers, client, **arguments)
+        answer = await getattr(handlers, operation.name)(client, **arguments)
         match answer:
             case Response():
                 return answer
@@ -156,7 +162,7 @@ class Dispatcher:
         return bearer
 
     def _refuse(self, code: int, error: str, request: Request, hint: str = _GUIDE) -> HttpError:
-        now = time.monotonic()
+        now = self._clock()
         if now - self._last_warning >= 1.0:  # a client cannot fill the log
             self._last_warning = now
             host = request.client.host if request.client else "?"

@@ -18,13 +18,19 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from penstock.live.controller.turn_waits import WAIT_BOUNDS
+from penstock.live.controller.status import WAIT_BOUNDS
 from penstock.live.http.schema import Measures, Turns
 from penstock.live.protocol import messages
 from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_TUNING = {
+    "rounds": "Tuning rounds: choices of values for the I/O nodes' parameters.",
+    "explored": "Choices made to explore.",
+    "guarded": "Choices for which exploring would have cost too much.",
+    "missed": "Reports of I/O nodes that came too late for a choice.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +61,6 @@ class ControllerMetrics(Collector):
             return generate_latest(self._registry)
         finally:
             self._scrape = None
-
-    def describe(self) -> list[Metric]:
-        """Return nothing: the families are those of a scrape."""
-        return []
 
     def collect(self) -> Iterator[Metric]:
         """Return the families of the current scrape."""
@@ -115,7 +117,7 @@ class ControllerMetrics(Collector):
 
     def _top_jobs(self, jobs: list[JobRecord]) -> Iterator[Metric]:
         running = [job for job in jobs if job.state == "running"]
-        top = nlargest(self._jobs, running, key=lambda job: _counter(job, "write_bytes"))
+        top = nlargest(self._jobs, running, key=lambda job: job.counters.get("write_bytes", 0))
         for kind in ("read", "write") if top else ():
             family = CounterMetricFamily(
                 f"penstock_job_{kind}_bytes",
@@ -124,7 +126,7 @@ class ControllerMetrics(Collector):
             )
             for job in top:
                 user = job.user if self._names else ""
-                family.add_metric([job.id, user], _counter(job, f"{kind}_bytes"))
+                family.add_metric([job.id, user], job.counters.get(f"{kind}_bytes", 0))
             yield family
 
 
@@ -167,19 +169,8 @@ def _io_nodes(io_nodes: list[IoNodeRecord]) -> Iterator[Metric]:
 
 
 def _tuning(tuning: TuningStatus | None) -> Iterator[Metric]:
-    if tuning is None:
-        return
-    rounds = "Tuning rounds: choices of values for the I/O nodes' parameters."
-    yield _total("tuning_rounds", rounds, tuning.rounds)
-    yield _total("tuning_explored", "Choices made to explore.", tuning.explored)
-    guarded = "Choices for which exploring would have cost too much."
-    yield _total("tuning_guarded", guarded, tuning.guarded)
-    missed = "Reports of I/O nodes that came too late for a choice."
-    yield _total("tuning_missed", missed, tuning.missed)
-
-
-def _counter(job: JobRecord, counter: str) -> int:
-    return job.counters.get(counter, 0)
+    for name, text in _TUNING.items() if tuning is not None else ():
+        yield _total(f"tuning_{name}", text, getattr(tuning, name))
 
 
 def _total(name: str, text: str, value: float) -> Metric:

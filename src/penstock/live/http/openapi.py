@@ -20,6 +20,7 @@ Access = Literal["open", "read", "named", "admin"]
 """Who may: anybody; readers; any token; an admin's token."""
 Method = Literal["GET", "PUT", "POST", "DELETE"]
 Handler = Callable[..., Awaitable[Any]]
+H = TypeVar("H", bound=Handler)
 T = TypeVar("T")
 ID_PATTERN = "^[A-Za-z0-9_.+-]{1,63}$"
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
@@ -74,6 +75,11 @@ class Operation:
     """The handler's parameters after `client`, by name, with their types."""
 
     @property
+    def name(self) -> str:
+        """The name of the handler's method."""
+        return self.handler.__name__
+
+    @property
     def body(self) -> Any:
         """The type of the request's body, or None."""
         return self.arguments.get("body")
@@ -104,10 +110,10 @@ def operation(
     fails: tuple[int, ...] = (),
     media: tuple[str, ...] = (),
     unready: bool = False,
-) -> Callable[[Handler], Handler]:
+) -> Callable[[H], H]:
     """Declare a method as the handler of an operation; its signature is the documentation."""
 
-    def declare(handler: Handler) -> Handler:
+    def declare(handler: H) -> H:
         types = get_type_hints(handler, include_extras=True)
         answer = types.pop("return")
         names = list(inspect.signature(handler).parameters)[2:]  # after self and the client
@@ -185,7 +191,7 @@ def _description(one: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
     if "request" in one.arguments:
         answers["304"] = {"description": _REASONS[304]}
     description: dict[str, Any] = {
-        "operationId": one.handler.__name__,
+        "operationId": one.name,
         "summary": inspect.cleandoc(one.handler.__doc__ or "").partition("\n")[0].rstrip("."),
         "security": [] if one.access == "open" else [{"token": []}],
         "responses": answers,

@@ -1,29 +1,21 @@
-"""The answers and request bodies of the HTTP API, and what the API needs of a controller.
+"""The answers and request bodies of the HTTP API.
 
 The answers are msgspec types: what a handler returns is what `/openapi.json` describes. A field
 that may be missing is one that only clients with a token see, or that only some jobs and I/O nodes
 have.
 """
 
-from contextlib import AbstractAsyncContextManager
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from penstock.live.controller.turn_waits import TurnWaits
-from penstock.live.http.dashboard.schema import JobPhases, Timeline, TuningNow
-from penstock.live.http.openapi import Reply
-from penstock.live.http.policy_list import PolicyChoice
-from penstock.live.http.record_list import RecordedRun
-from penstock.live.http.what_if_runs import WhatIf, WhatIfRequest
-from penstock.live.protocol import messages
+from penstock.live.controller.status import TurnWaits
 from penstock.live.protocol.io_node_record import IoNodeRecord, IoNodeSummary
-from penstock.live.protocol.job_record import JobRecord, JobSummary
+from penstock.live.protocol.job_record import Count, JobRecord, JobSummary
 from penstock.live.protocol.shared_page import MAP_NODES
 
 Mode = Literal["observe", "advise", "enforce"]
-Count = Annotated[int, Meta(ge=0)]
 _NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]*$(?!\n)"  # Python's $ also matches before a final newline
 Name = Annotated[str, Meta(min_length=1, max_length=64, pattern=_NAME)]
 
@@ -135,6 +127,22 @@ class SetMode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     mode: Mode | None
     user: Name | None = None
 
+    def __post_init__(self) -> None:
+        """Raise ValueError (422) for null without a user."""
+        if self.mode is None and self.user is None:
+            raise ValueError("mode null needs a user: it removes that user's own mode")
+
+
+MODE_OR_USER = Meta(
+    extra_json_schema={
+        "anyOf": [
+            {"properties": {"mode": {"type": "string"}}},
+            {"properties": {"user": {"type": "string"}}, "required": ["user"]},
+        ]
+    }
+)
+"""What SetMode checks, for the OpenAPI document."""
+
 
 class SetKillSwitch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """On: every gate opens, and stays open until the switch is off."""
@@ -161,85 +169,3 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     store_failures: int = 0
     record_lost: int = 0  # events
     record_failures: int = 0
-
-
-class Dashboard(Protocol):
-    """What the dashboard needs of a controller; `private`: include what is private to users."""
-
-    def serving(self) -> AbstractAsyncContextManager[None]:
-        """Record the history while the block runs."""
-        ...
-
-    async def timeline(self, since: str | None, *, private: bool) -> Reply[Timeline]:
-        """Return what changed since a cursor."""
-        ...
-
-    async def phases(self, job: str, *, private: bool) -> JobPhases:
-        """Return a job's last phases."""
-        ...
-
-    async def tuning(self) -> TuningNow:
-        """Return the tuned parameters, and what was learned of their values."""
-        ...
-
-    async def policies(self) -> list[PolicyChoice]:
-        """Return the policies that a what-if can use."""
-        ...
-
-    async def records(self) -> list[RecordedRun]:
-        """Return the records that a what-if can use, newest first."""
-        ...
-
-    async def start_what_if(self, request: WhatIfRequest) -> str:
-        """Start a simulation and return its id."""
-        ...
-
-    async def what_if(self, id: str) -> Reply[WhatIf]:
-        """Return the what-if of this id."""
-        ...
-
-    async def cancel_what_if(self, id: str) -> Reply[WhatIf]:
-        """End a what-if and return it."""
-        ...
-
-
-class Service(Protocol):
-    """What the API needs of a controller. NotFoundError and ConflictError become 404 and 409."""
-
-    dashboard: Dashboard
-
-    async def status(self) -> messages.Status:
-        """Return the site's status."""
-        ...
-
-    async def job(self, job: str) -> JobRecord:
-        """Return one job of the status, by its id."""
-        ...
-
-    async def explain(self, job: str) -> Explanation:
-        """Return why a job has the I/O nodes, the turn and the share that it has."""
-        ...
-
-    async def remap(self, remap: messages.Remap) -> None:
-        """Give a running job other I/O nodes; return once it uses them."""
-        ...
-
-    async def modes(self) -> Modes:
-        """Return the modes in force."""
-        ...
-
-    async def set_mode(self, user: str | None, mode: Mode | None) -> None:
-        """Set the mode of the site (no user) or of a user (no mode: remove the user's own)."""
-        ...
-
-    async def kill_switch(self, on: bool) -> None:
-        """Open every gate, or enforce turns again."""
-        ...
-
-    async def waiting(self) -> Turns:
-        """Return the jobs that transfer and those that wait."""
-        ...
-
-    async def measures(self) -> Measures:
-        """Return what `/metrics` has beside the status."""
-        ...

@@ -30,15 +30,15 @@ log = logging.getLogger("penstock.controller")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What clients may take of the server."""
+    """Limits on the connections of clients."""
 
     connections: int = 128
-    """Beyond them the one that has been idle for longest is closed."""
+    """Limit; beyond it the connection that has been idle longest is closed."""
     exchange_seconds: float = 15.0
-    """From a connection's beginning, or its last answer, to its next answer."""
+    """Time limit from a connection's start, or its last answer, to its next answer."""
     keep_alive_seconds: int = 5
     unread_bytes: int = 1 << 25
-    """Of all answers that clients have not read; beyond them the longest answer is dropped."""
+    """Limit on all answers that clients have not read; beyond it the longest is dropped."""
 
 
 class Connection(H11Protocol):

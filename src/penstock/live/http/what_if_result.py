@@ -20,15 +20,9 @@ class Gain(msgspec.Struct, frozen=True, kw_only=True):
     makespan: float | None
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
+class Figures(Gain, frozen=True, kw_only=True):
     """The metrics of a run."""
 
-    utilization: float | None
-    max_stretch: float | None
-    io_slowdown: float | None
-    min_yield: float | None
-    efficiency: float | None
-    makespan: float | None
     utilization_bound: float | None
     window: tuple[float, float]
     gain: Gain

@@ -12,10 +12,10 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -24,7 +24,7 @@ from penstock.config.sections import window as checked_window
 from penstock.errors import InputError
 from penstock.live.http.dispatch import ConflictError, NotFoundError
 from penstock.live.http.openapi import Reply
-from penstock.live.http.record_list import RecordList
+from penstock.live.http.what_if_choices import RecordList
 from penstock.live.http.what_if_result import WhatIfResult
 
 COMMAND = (sys.executable, "-P", "-m", "penstock.cli", "what-if", "--json", "--lanes")
@@ -94,21 +94,25 @@ class WhatIfError(Exception):
 @dataclass(slots=True)
 class _Run:
     request: WhatIfRequest
-    began: float = field(default_factory=time.time)
-    since: float = field(default_factory=time.monotonic)
+    clock: Callable[[], float]
+    began: float  # seconds since the epoch
+    since: float = field(init=False)
     lasted: float | None = None
     state: State = "running"
     error: str | None = None
     result: bytes | None = None
     task: "asyncio.Task[None] | None" = None
 
+    def __post_init__(self) -> None:
+        self.since = self.clock()
+
     @property
     def seconds(self) -> float:
-        return time.monotonic() - self.since if self.lasted is None else self.lasted
+        return self.clock() - self.since if self.lasted is None else self.lasted
 
     def finish(self) -> None:
         """Note how long it took; a task that was cancelled before it started set no state."""
-        self.lasted = time.monotonic() - self.since
+        self.lasted = self.clock() - self.since
         if self.state == "running":
             self.state = "cancelled"
 
@@ -122,7 +126,10 @@ class WhatIfRuns:
         *,
         command: tuple[str, ...] = COMMAND,
         limits: WhatIfLimits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
+        self._clock, self._wall_clock = clock, wall_clock
         self._records, self._command = records, command
         self._limits = limits or WhatIfLimits()
         self._runs: dict[str, _Run] = {}
@@ -150,7 +157,8 @@ class WhatIfRuns:
                     checked_window(request.window)
                 except InputError as error:
                     raise ConflictError(str(error)) from error
-            id, run = secrets.token_hex(8), _Run(request)
+            id = secrets.token_hex(8)
+            run = _Run(request, self._clock, self._wall_clock())
             self._runs[id] = run
             run.task = asyncio.create_task(self._work(run, files))
             run.task.add_done_callback(lambda _: run.finish())
@@ -166,10 +174,7 @@ class WhatIfRuns:
             state=run.state,
             began=run.began,
             seconds=run.seconds,
-            run=run.request.run,
-            day=run.request.day,
-            policies=run.request.policies,
-            window=run.request.window,
+            **msgspec.structs.asdict(run.request),
             error=run.error,
             result=None,
         )
@@ -231,36 +236,23 @@ class WhatIfRuns:
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        errors = asyncio.create_task(_read_last(process.stderr))
         try:
             async with asyncio.timeout(limits.seconds):
-                assert process.stdout is not None
-                assert process.stderr is not None
-                reading = (_read(process.stdout, limits.output), _read_last(process.stderr))
-                output, errors = await _gather(*reading)
+                output = await _read(process.stdout, limits.output)
                 status = await process.wait()
+                if status:
+                    raise WhatIfError(_reason(status, await errors))
+                return output
         except TimeoutError:
             raise WhatIfError(
                 f"it took longer than {limits.seconds} s; choose a day or fewer policies, or run "
                 "'penstock what-if' on a command line"
             ) from None
         finally:
-            await _kill(process)
-        if status == 0:
-            return output
-        raise WhatIfError(_reason(status, errors))
-
-
-async def _gather(
-    output: Coroutine[Any, Any, bytes], errors: Coroutine[Any, Any, str]
-) -> tuple[bytes, str]:
-    """Await both; if one fails, the other does not go on reading."""
-    tasks = (asyncio.create_task(output), asyncio.create_task(errors))
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            await _kill(process, errors)
 
 
 async def _read(stream: asyncio.StreamReader, most: int) -> bytes:
@@ -294,7 +286,7 @@ def _reason(status: int, errors: str) -> str:
     return f"it ended with status {status}; see the controller's log"
 
 
-async def _kill(process: asyncio.subprocess.Process) -> None:
+async def _kill(process: asyncio.subprocess.Process, errors: asyncio.Task[str]) -> None:
     """Kill the process and all its children."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
@@ -303,8 +295,9 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
         async with asyncio.timeout(KILL_SECONDS):
             await process.wait()
             # A pipe is closed only once it has been read to its end.
-            for stream in (process.stdout, process.stderr):
-                while stream is not None and await stream.read(1 << 16):
-                    pass
+            while process.stdout is not None and await process.stdout.read(1 << 16):
+                pass
+            await errors
     except TimeoutError:
         log.warning("a what-if, process %d, does not end", process.pid)
+        errors.cancel()

@@ -283,9 +283,8 @@ class _Server:
 
 
 def _changes(settings: messages.Settings) -> dict[str, object]:
-    """Return the settings that are not None."""
-    fields = msgspec.structs.asdict(settings)
-    changes = {name: value for name, value in fields.items() if value is not None}
+    """Return the settings that are not None; raise InputError for an unknown scheduler."""
+    changes = settings.given()
     scheduler = changes.get("scheduler")
     if scheduler is not None and scheduler not in (names := _ionode.scheduler_names()):
         raise unknown("scheduler", str(scheduler), names)

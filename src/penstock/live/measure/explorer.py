@@ -5,7 +5,10 @@ byte went where it should: through I/O nodes, or, without any, direct.
 """
 
 import hashlib
+import importlib.util
+import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,20 +20,24 @@ from typing import NamedTuple
 import msgspec
 
 from penstock.campaign.journal import Value
+from penstock.errors import InputError
 from penstock.live.agent import runner
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
-from penstock.live.measure import mpiexec, rank
+from penstock.live.measure import rank
 from penstock.live.measure.access_patterns import DATA, Patterns, Phase
 from penstock.live.measure.rank import Plan, RankOperation, RankResult
 from penstock.live.measure.scratch import INTERRUPTS, InterruptedRun
-from penstock.live.protocol.counters import direct_bytes, fail_opens, forwarded_bytes
+from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.protocol.state_directory import StateDirectory
 
 MEGA = 1e6
 DEFAULT_PROCESSES = 4
 BARRIER_TIMEOUT = 86400.0
 """Seconds that a rank waits for the others, which may write for long; the end of one ends all."""
+_MPI_TIMEOUT = 60.0
+"""Seconds for two ranks to start."""
+_MPI_WORLD = "from mpi4py import MPI; print('ranks', MPI.COMM_WORLD.size, flush=True)"
 
 
 class Cell(NamedTuple):
@@ -169,7 +176,7 @@ class Explorer:
         file = Path(plan.results) / "plan.json"
         file.write_bytes(msgspec.json.encode(plan))
         command = [sys.executable, "-P", "-m", "penstock.live.measure.rank", str(file)]
-        return mpiexec.command(plan.ranks, command) if self._mpi else command
+        return mpi_command(plan.ranks, command) if self._mpi else command
 
 
 def collect(plan: Plan, status: int) -> list[RankOperation]:
@@ -248,3 +255,45 @@ def rank_times(
             )
         )
     return times, max(sum(slowest.values()), 1e-9)
+
+
+def mpi_command(ranks: int, words: Sequence[str]) -> list[str]:
+    """Return the command that starts `words` as `ranks` ranks, with any MPI."""
+    root = ["--allow-run-as-root"] if os.getuid() == 0 and _open_mpi() else []
+    oversubscribe = ["--oversubscribe"] if _open_mpi() else []
+    return ["mpiexec", *root, *oversubscribe, "-n", str(ranks), *words]
+
+
+def check_mpi() -> None:
+    """Start two ranks, and raise InputError unless both belong to one MPI world."""
+    if shutil.which("mpiexec") is None:
+        raise InputError("--mpi: there is no mpiexec; install an MPI, or leave --mpi out")
+    if importlib.util.find_spec("mpi4py") is None:
+        raise InputError(
+            "--mpi: mpi4py is not installed: install the extra 'mpi', in a checkout "
+            "pip install '.[mpi]' (docs/get-started/install.md), or leave --mpi out"
+        )
+    try:
+        result = subprocess.run(
+            mpi_command(2, [sys.executable, "-P", "-c", _MPI_WORLD]),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_MPI_TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        raise InputError(f"--mpi: mpiexec did not start two ranks in {_MPI_TIMEOUT:g} s") from None
+    if result.returncode:
+        last = (result.stderr or result.stdout).strip().splitlines()[-1:] or ["no message"]
+        raise InputError(f"--mpi: mpiexec does not start mpi4py: {last[0]}")
+    if result.stdout.split() != ["ranks", "2"] * 2:
+        # Each rank is alone in a world of its own.
+        raise InputError(
+            "--mpi: mpiexec and mpi4py belong to different MPIs; "
+            "put the mpiexec of the library that mpi4py loads first in PATH"
+        )
+
+
+def _open_mpi() -> bool:
+    result = subprocess.run(["mpiexec", "--version"], capture_output=True, text=True, check=False)
+    return "Open" in result.stdout

@@ -10,16 +10,16 @@ import hashlib
 import random
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from penstock.campaign.journal import Entry, Value
+from penstock.campaign.journal import CellId, Entry, Value
 from penstock.errors import InputError
 from penstock.learn.detection.samples import (
     JUDGED_BY,
@@ -43,6 +43,7 @@ from penstock.model import Observation
 from penstock.model.observation import PATTERNS, Pattern
 
 T = TypeVar("T")
+Runs = TypeVar("Runs", bound="ObservedRuns")
 KIB = 2**10
 EMULATED_STORAGE = "targets=4,count=4,rate=80MiB/s,latency=2ms,switch=0"
 BEGIN_INTERVALS, END_INTERVALS = 1, 2
@@ -175,6 +176,11 @@ def mid_run(observations: Iterable[Observation]) -> list[Observation]:
 class ObservedRuns:
     """Runs cells on a deployment of its own, and observes its I/O nodes; a context manager."""
 
+    settings: ClassVar[messages.Settings] = messages.Settings()
+    """The I/O nodes' initial settings."""
+    blocks: ClassVar[bool] = False
+    """Whether consecutive ranks share an I/O node."""
+
     def __init__(
         self,
         grid: Grid,
@@ -183,11 +189,9 @@ class ObservedRuns:
         state: Path,
         emulate: str,
         seed: int,
-        settings: messages.Settings | None = None,
-        blocks: bool = False,
         attempts: int = ATTEMPTS,
     ) -> None:
-        self.grid = grid
+        self.grid, self.seed = grid, seed
         self.state = StateDirectory(state)
         self.io_nodes = max(grid.io_nodes)
         self._attempts = attempts
@@ -198,9 +202,11 @@ class ObservedRuns:
             io_nodes=self.io_nodes,
             emulate=check_emulation(emulate, roots),
             attached=True,
-            settings=settings or messages.Settings(),
+            settings=self.settings,
         )
-        self._explorer = Explorer(deployment, grid.phases(), seed=seed, mpi=False, blocks=blocks)
+        self._explorer = Explorer(
+            deployment, grid.phases(), seed=seed, mpi=False, blocks=self.blocks
+        )
 
     def __enter__(self) -> Self:
         self._explorer.__enter__()
@@ -227,26 +233,22 @@ class ObservedRuns:
 class PatternRuns(ObservedRuns):
     """Runs the cells of a grid, and keeps some observations of each."""
 
-    def __init__(
-        self,
-        grid: Grid,
-        *,
-        root: Path,
-        state: Path,
-        emulate: str,
-        seed: int,
-        attempts: int = ATTEMPTS,
-    ) -> None:
-        super().__init__(
-            grid, root=root, state=state, emulate=emulate, seed=seed, attempts=attempts
-        )
-        self._seed = seed
-
     def samples(self, cell: Cell) -> list[Sample]:
         """Run a cell and return observations from its middle; raise LaunchError for too few."""
         candidates = self.observe(cell, lambda nodes: [one for n in nodes for one in mid_run(n)])
-        selection = random.Random(f"{self._seed} {cell}").sample(candidates, self.grid.keep)
-        return [_sample(self.grid, cell, one) for one in selection]
+        selection = random.Random(f"{self.seed} {cell}").sample(candidates, self.grid.keep)
+        pattern, operation, size = self.grid.parameters(cell)
+        return [
+            Sample(
+                pattern=pattern,
+                operation=operation,
+                request=size,
+                processes=cell.processes,
+                io_nodes=cell.io_nodes,
+                observation=one,
+            )
+            for one in selection
+        ]
 
 
 def cells(grid: Grid, seed: int) -> list[Cell]:
@@ -256,44 +258,47 @@ def cells(grid: Grid, seed: int) -> list[Cell]:
 
 def survey(grid: Grid, *, root: Path | None, emulate: str, seed: int) -> Survey[Cell]:
     """Return the survey of `penstock patterns measure`; without `root`, files are in memory."""
-
-    def cell_id(cell: Cell) -> tuple[str, float, int]:
-        return (cell.phase, float(cell.processes), cell.io_nodes)
-
-    @contextmanager
-    def session(state: Path) -> Iterator[Callable[[Cell], Entry]]:
-        with ExitStack() as stack:
-            folder = root or stack.enter_context(in_memory())
-            runs = stack.enter_context(
-                PatternRuns(grid, root=folder, state=state, emulate=emulate, seed=seed)
-            )
-            yield lambda cell: Entry(
-                cell=cell_id(cell),
-                seconds=grid.seconds,
-                rows=[sample.row for sample in runs.samples(cell)],
-            )
-
-    return Survey(
-        header=header("patterns", grid, emulate, seed),
-        cells=cells(grid, seed),
-        cell_id=cell_id,
-        session=session,
+    return observed_survey(
+        "patterns",
+        PatternRuns,
+        grid,
+        cells(grid, seed),
+        cell_id=lambda cell: (cell.phase, float(cell.processes), cell.io_nodes),
+        rows=lambda runs, cell: [sample.row for sample in runs.samples(cell)],
+        root=root,
+        emulate=emulate,
+        seed=seed,
     )
 
 
-def header(study: str, grid: Grid, emulate: str, seed: int) -> dict[str, Value]:
-    """Return what all cells of a journal have in common."""
+def observed_survey(
+    study: str,
+    kind: type[Runs],
+    grid: Grid,
+    cells: Sequence[T],
+    *,
+    cell_id: Callable[[T], CellId],
+    rows: Callable[[Runs, T], list[dict[str, Value]]],
+    emulate: str,
+    seed: int,
+    root: Path | None = None,
+) -> Survey[T]:
+    """Return a survey of cells that are run and observed; without `root`, files are in memory."""
+
+    @contextmanager
+    def session(state: Path) -> Iterator[Callable[[T], Entry]]:
+        with ExitStack() as stack:
+            folder = root or stack.enter_context(in_memory())
+            runs = kind(grid, root=folder, state=state, emulate=emulate, seed=seed)
+            stack.enter_context(runs)
+            yield lambda cell: Entry(
+                cell=cell_id(cell), seconds=grid.seconds, rows=rows(runs, cell)
+            )
+
     digest = hashlib.sha256(msgspec.json.encode(grid)).hexdigest()[:16]
-    return {"study": study, "grid": digest, "emulated": emulate, "seed": seed}
-
-
-def _sample(grid: Grid, cell: Cell, observation: Observation) -> Sample:
-    pattern, operation, size = grid.parameters(cell)
-    return Sample(
-        pattern=pattern,
-        operation=operation,
-        request=size,
-        processes=cell.processes,
-        io_nodes=cell.io_nodes,
-        observation=observation,
+    return Survey(
+        header={"study": study, "grid": digest, "emulated": emulate, "seed": seed},
+        cells=cells,
+        cell_id=cell_id,
+        session=session,
     )

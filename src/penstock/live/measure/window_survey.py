@@ -7,21 +7,18 @@ an I/O node, like those of one compute node.
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from penstock.campaign.journal import CellId, Entry
+from penstock.campaign.journal import CellId
 from penstock.config.tuning import PARAMETERS
 from penstock.core.council import IDLEST
 from penstock.data.windows import TWINS, RewardSeries, Scenario
 from penstock.errors import InputError
 from penstock.live.measure.explorer import Cell
-from penstock.live.measure.pattern_survey import Grid, ObservedRuns, header
-from penstock.live.measure.scratch import in_memory
+from penstock.live.measure.pattern_survey import Grid, ObservedRuns, observed_survey
 from penstock.live.measure.survey import Survey
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
@@ -103,16 +100,8 @@ def trials(grid: Grid, seed: int, windows: Sequence[float] = WINDOWS) -> list[Tr
 class WindowRuns(ObservedRuns):
     """Runs trials, and returns the rewards of their intervals."""
 
-    def __init__(self, grid: Grid, *, root: Path, state: Path, emulate: str, seed: int) -> None:
-        super().__init__(
-            grid,
-            root=root,
-            state=state,
-            emulate=emulate,
-            seed=seed,
-            settings=messages.Settings(scheduler=TWINS),
-            blocks=True,
-        )
+    settings = messages.Settings(scheduler=TWINS)
+    blocks = True
 
     def measure(self, trial: Trial) -> RewardSeries:
         """Run a trial and return its rewards; raise LaunchError for too few."""
@@ -141,21 +130,15 @@ def survey(
         setting = f"{trial.setting.scheduler}-{round(trial.setting.window * 1e6)}"
         return (f"{trial.cell.phase} {setting}", float(trial.cell.processes), trial.cell.io_nodes)
 
-    @contextmanager
-    def session(state: Path) -> Iterator[Callable[[Trial], Entry]]:
-        with (
-            in_memory() as root,
-            WindowRuns(grid, root=root, state=state, emulate=emulate, seed=seed) as runs,
-        ):
-            yield lambda trial: Entry(
-                cell=cell_id(trial), seconds=grid.seconds, rows=[runs.measure(trial).row]
-            )
-
-    return Survey(
-        header=header("windows", grid, emulate, seed),
-        cells=trials(grid, seed, windows),
+    return observed_survey(
+        "windows",
+        WindowRuns,
+        grid,
+        trials(grid, seed, windows),
         cell_id=cell_id,
-        session=session,
+        rows=lambda runs, trial: [runs.measure(trial).row],
+        emulate=emulate,
+        seed=seed,
     )
 
 

@@ -15,7 +15,6 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.live.protocol import messages, site_key
-from penstock.live.protocol.errors import FullError
 from penstock.live.protocol.site_key import RemoteController, SiteKey
 
 M = TypeVar("M", bound=messages.Message)
@@ -26,6 +25,10 @@ CONNECT_TIMEOUT = 2.0
 """Seconds that a TCP connection to another host may take."""
 LOSS_TIMEOUT = 2.0
 """Seconds without an acknowledgement after which a TCP connection is lost: about a lease."""
+
+
+class FullError(InputError):
+    """The controller has no room for another connection, or for another job of this user."""
 
 
 def encode_line(message: messages.Message) -> bytes:

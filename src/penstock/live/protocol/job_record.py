@@ -1,14 +1,18 @@
-"""The record of a job for people: the job table, the store, `status --json` and the HTTP API.
+"""The record of a job for people, and sums over its counters.
 
-Policies see a `penstock.model.Job`.
+The job table, the store, `status --json` and the HTTP API have it; policies see a
+`penstock.model.Job`.
 """
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 Count = Annotated[int, Meta(ge=0)]
+FAIL_OPENS = ("failed_open", "gave_up", "interrupted", "lapses", "overdue", "policy_failed")
+"""Counters of calls that should have been held or forwarded, and were not."""
 
 
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +51,13 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
         int | None, Meta(description="I/O nodes that it asked for; null: the site's default.")
     ] = None
     status: Annotated[int | None, Meta(description="Exit status, once it ended.")] = None
+    reconnected: Annotated[
+        float | None,
+        Meta(
+            description="When it came from an earlier controller, in seconds since the epoch; "
+            "its phases and waits for turns are counted from then on. Null: it did not."
+        ),
+    ] = None
     ended: Annotated[float | None, Meta(description="End, in seconds since the epoch.")] = None
     counters: Annotated[dict[str, int], Meta(description="Its counters, over all threads.")] = {}
     phases: Annotated[Count, Meta(description="I/O phases that are over.")] = 0
@@ -93,3 +104,20 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
         """Return the record of a running job that is lost at this time."""
         seconds = max(now - self.began, 0.0)
         return msgspec.structs.replace(self, state="lost", ended=now, seconds=seconds)
+
+
+def forwarded_bytes(counters: Mapping[str, int]) -> int:
+    """Return the bytes that I/O nodes transferred."""
+    return counters.get("forwarded_read_bytes", 0) + counters.get("forwarded_write_bytes", 0)
+
+
+def direct_bytes(counters: Mapping[str, int]) -> int:
+    """Return the bytes transferred without an I/O node, calls left to the kernel included."""
+    total = counters.get("read_bytes", 0) + counters.get("write_bytes", 0)
+    # A page read while the job counts may show the parts before the whole.
+    return max(total - forwarded_bytes(counters), 0) + counters.get("left_bytes", 0)
+
+
+def fail_opens(counters: Mapping[str, int]) -> int:
+    """Return the number of calls that should have been held or forwarded, and were not."""
+    return sum(counters.get(cause, 0) for cause in FAIL_OPENS)

@@ -8,7 +8,7 @@ The data plane has a format of its own: `native/common/wire.h`.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -33,6 +33,8 @@ Seconds = Annotated[float, Meta(ge=0, le=1e11)]
 ExitStatus = Annotated[int, Meta(ge=0, le=255)]
 """As in shells: 128 plus the number of the signal that ended the job."""
 ProcessId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+COUNTER_INTERVAL = 1.0
+"""Seconds between two reports of a job's counters."""
 NONCE_BYTES = 32
 Nonce = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{{2 * NONCE_BYTES}}}\Z")]
 
@@ -76,6 +78,11 @@ class Proof(Message, frozen=True, kw_only=True):
 
 class Settings(Message, IoNodeSettings, frozen=True, kw_only=True):
     """Change how an I/O node serves requests; None leaves a setting as it is. Answer: Done."""
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings that are not None."""
+        fields = msgspec.structs.asdict(self)
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 class SetWeights(Message, frozen=True, kw_only=True, tag="Weigh"):
@@ -189,6 +196,7 @@ class BeginJob(Message, frozen=True, kw_only=True, tag="Begin"):
     nodes: Positive = 1  # compute nodes
     processes: Positive | None = None
     resumes: str | None = None  # its id at a controller that is gone
+    counters: Counts = {}  # of a job that resumes, so far
     team: str | None = None  # shared by its agents on several hosts: one turn for all of them
     hints: Hints = Hints()
 
@@ -226,6 +234,8 @@ class PhaseBegan(Message, frozen=True, kw_only=True, omit_defaults=True):
 
     phase: int  # counted from 1 for each job
     bytes: Count | None = None  # that it will transfer, if the program announced it
+    transferring: Annotated[float, Meta(ge=0)] | None = None
+    """Seconds for which it has been transferring: it began under an earlier controller."""
 
 
 class PhaseEnded(Message, frozen=True, kw_only=True):

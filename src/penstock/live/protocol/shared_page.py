@@ -12,7 +12,7 @@ import os
 import platform
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
@@ -121,7 +121,10 @@ class SharedPages:
         longest_wait: float = 30.0,
         never_waits: int = 64 * 1024,
         patience: float = 2.0,
+        version: int = VERSION,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
+        self.version, self._clock_ns = version, clock_ns
         self.control_fd = os.memfd_create("penstock-control", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self.counters_fd = os.memfd_create(
             "penstock-counters", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
@@ -147,8 +150,8 @@ class SharedPages:
             raise InputError(f"{len(roots)} managed roots; give at most {ROOTS}")
         if not 0 < len(job) < JOB_BYTES or len(token) != TOKEN_BYTES:
             raise InputError(f"a job's name has 1 to {JOB_BYTES - 1} bytes, not {len(job)}")
-        _HEAD.pack_into(self._control, 0, CONTROL_MAGIC, VERSION, CONTROL_BYTES)
-        _HEAD.pack_into(self._counters, 0, COUNTERS_MAGIC, VERSION, SLOTS)
+        _HEAD.pack_into(self._control, 0, CONTROL_MAGIC, self.version, CONTROL_BYTES)
+        _HEAD.pack_into(self._counters, 0, COUNTERS_MAGIC, self.version, SLOTS)
         self._control[layout.JOB : layout.JOB + len(job)] = job
         self._control[layout.TOKEN : layout.TOKEN + TOKEN_BYTES] = token
         for k, root in enumerate(roots):
@@ -209,12 +212,12 @@ class SharedPages:
 
     def close_gate(self, seconds: float) -> None:
         """Make large data calls wait; the gate opens by itself after `seconds`."""
-        self._words[layout.CLOSED_UNTIL // 8] = time.monotonic_ns() + round(seconds * 1e9)
+        self._words[layout.CLOSED_UNTIL // 8] = self._clock_ns() + round(seconds * 1e9)
         self._changed()
 
     def extend_closure(self, seconds: float) -> None:
         """Keep a closed gate closed for `seconds` from now, without waking the waiting calls."""
-        self._words[layout.CLOSED_UNTIL // 8] = time.monotonic_ns() + round(seconds * 1e9)
+        self._words[layout.CLOSED_UNTIL // 8] = self._clock_ns() + round(seconds * 1e9)
 
     def open_gate(self) -> None:
         """Let all waiting calls proceed."""
@@ -228,17 +231,17 @@ class SharedPages:
         futex_wake(self._control, layout.GATE_CHANGES)
 
     @property
-    def knocks(self) -> int:
+    def wakeups(self) -> int:
         """How often the job woke the agent: a call waits at the gate, or a phase was marked."""
-        return self._counted[layout.KNOCKS // 8] & 0xFFFFFFFF
+        return self._counted[layout.WAKEUPS // 8] & 0xFFFFFFFF
 
-    def await_knock(self, knocks: int, seconds: float) -> None:
-        """Wait until `knocks` has changed, for at most `seconds`."""
-        futex_wait(self._counters, layout.KNOCKS, knocks, seconds)
+    def await_wakeup(self, wakeups: int, seconds: float) -> None:
+        """Wait until `wakeups` has changed, for at most `seconds`."""
+        futex_wait(self._counters, layout.WAKEUPS, wakeups, seconds)
 
     def wake(self) -> None:
-        """End an `await_knock` of this process."""
-        futex_wake(self._counters, layout.KNOCKS)
+        """End an `await_wakeup` of this process."""
+        futex_wake(self._counters, layout.WAKEUPS)
 
     def phase_marks(self) -> tuple[int, int]:
         """Return how many phases the job itself marked as begun, and as ended."""

@@ -75,19 +75,14 @@ class Totals:
 
     def plus(self, job: JobRecord) -> "Totals":
         """Return the totals with one more job."""
-        return Totals(
-            forwarded_bytes=self.forwarded_bytes + job.forwarded_bytes,
-            direct_bytes=self.direct_bytes + job.direct_bytes,
-            fail_opens=self.fail_opens + job.fail_opens,
-        )
+        return Totals(**{name: getattr(self, name) + getattr(job, name) for name in TOTALS})
 
     def minus(self, job: JobRecord) -> "Totals":
         """Return the totals without a job that has not ended after all."""
-        return Totals(
-            forwarded_bytes=max(self.forwarded_bytes - job.forwarded_bytes, 0),
-            direct_bytes=max(self.direct_bytes - job.direct_bytes, 0),
-            fail_opens=max(self.fail_opens - job.fail_opens, 0),
-        )
+        return Totals(**{name: max(getattr(self, name) - getattr(job, name), 0) for name in TOTALS})
+
+
+TOTALS = tuple(each.name for each in fields(Totals))
 
 
 class Families:

@@ -6,7 +6,7 @@ a row that another accepts.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -25,8 +25,7 @@ from sqlalchemy import (
 )
 
 from penstock.errors import InputError
-from penstock.live.protocol.counters import direct_bytes, fail_opens, forwarded_bytes
-from penstock.live.protocol.job_record import JobRecord
+from penstock.live.protocol.job_record import JobRecord, direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.store.rows import Family, Knowledge, storable
 
 VERSION = 1
@@ -156,12 +155,8 @@ def _real(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _command(words: Sequence[str]) -> str:
-    return _words(tuple(words))
-
-
 @lru_cache(4096)  # a job's command is written again with every phase
-def _words(words: tuple[str, ...]) -> str:
+def _command(words: tuple[str, ...]) -> str:
     stored, room = [], LONGEST_COMMAND
     for word in words:
         stored.append(storable(word, room))
@@ -180,7 +175,7 @@ def _mapping(value: Mapping[Any, float]) -> str:
 
 
 _BY_NAME: dict[str, Callable[[Any], Any]] = {
-    "command": _command,
+    "command": lambda words: _command(tuple(words)),
     "counters": _mapping,
     "curve": _curve,
 }
@@ -194,70 +189,35 @@ def _encoder(column: Column[Any]) -> Callable[[Any], Any]:
     return _real if isinstance(column.type, Double) else storable
 
 
-def _writer(table: Table, *kinds: Any) -> list[tuple[int, str, str, Callable[[Any], Any]]]:
-    """Return, per column: the part of the record, its field, the column's name, its encoder."""
-    part_of = {name: part for part, kind in enumerate(kinds) for name in _fields(kind)}
-    return [
-        (part_of[_field(column)], _field(column), column.name, _encoder(column))
-        for column in table.columns
-    ]
-
-
-def _fields(kind: Any) -> Sequence[str]:
-    return kind.__struct_fields__ if kind is JobRecord else [each.name for each in fields(kind)]
-
-
-def _field(column: Column[Any]) -> str:
-    name: str = column.info.get("field", column.name)
-    return name
-
-
-_WRITERS = {
-    running: _writer(running, JobRecord),
-    ended: _writer(ended, JobRecord),
-    families: _writer(families, Family, Knowledge),
+_COLUMNS = {
+    table: [(c.info.get("field", c.name), c.name, _encoder(c), c.info.get("json")) for c in table.c]
+    for table in (families, running, ended)
 }
+"""Each column's field in the record, its name, its encoder, and its decoder if it is JSON."""
 
 
 def row(table: Table, *records: Any) -> dict[str, Any]:
-    """Return the row of a record, or of the records that make it up together."""
+    """Return the row of a record, or of the two that make it up together."""
     values: dict[str, Any] = {}
-    for part, name, column, encode in _WRITERS[table]:
-        value = getattr(records[part], name)
-        values[column] = None if value is None else encode(value)
+    for field_, name, encode, _ in _COLUMNS[table]:
+        value = getattr(records[0] if hasattr(records[0], field_) else records[-1], field_)
+        values[name] = None if value is None else encode(value)
     if table is running:  # in this table it is the sum over all phases
         values["phase_seconds"] = values["phase_seconds"] * values["phases"]
     return values
 
 
-def _reader(kind: Any, table: Table) -> Callable[[Sequence[Any]], dict[str, Any]]:
-    """Return a function that reads a row's fields of this type; ValueError: a foreign value."""
-    names = set(_fields(kind))
-    columns = [
-        (place, _field(column), column.info.get("json"))
-        for place, column in enumerate(table.columns)
-        if _field(column) in names
-    ]
-
-    def read(row: Sequence[Any]) -> dict[str, Any]:
-        return {
-            name: value if decoder is None or value is None else decoder.decode(value)
-            for place, name, decoder in columns
-            for value in (row[place],)
-        }
-
-    return read
-
-
-_running_fields = _reader(JobRecord, running)
-_ended_fields = _reader(JobRecord, ended)
-_family_fields = _reader(Family, families)
-_knowledge_fields = _reader(Knowledge, families)
+def _values(table: Table, row: Sequence[Any]) -> dict[str, Any]:
+    """Return the fields of a row; ValueError: a foreign value."""
+    return {
+        field_: value if decoder is None or value is None else decoder.decode(value)
+        for (field_, _, _, decoder), value in zip(_COLUMNS[table], row, strict=True)
+    }
 
 
 def read_running(row: Sequence[Any]) -> JobRecord:
     """Return the record of a job that was running."""
-    values = _running_fields(row)
+    values = _values(running, row)
     counters = values["counters"]
     values["phase_seconds"] /= max(values["phases"], 1)
     return JobRecord(
@@ -275,11 +235,13 @@ def read_running(row: Sequence[Any]) -> JobRecord:
 
 def read_ended(row: Sequence[Any]) -> JobRecord:
     """Return the record of a job that ended; what is not stored has its default."""
-    values = _ended_fields(row)
+    values = _values(ended, row)
     seconds = max(values["ended"] - values["began"], 0.0)
     return JobRecord(**values, seconds=seconds, io_nodes=[], waits=0)
 
 
 def read_learned(row: Sequence[Any]) -> tuple[Family, Knowledge]:
     """Return the family of a row, and its knowledge."""
-    return Family(**_family_fields(row)), Knowledge(**_knowledge_fields(row))
+    values = _values(families, row)
+    family = Family(**{key.name: values.pop(key.name) for key in families.primary_key})
+    return family, Knowledge(**values)

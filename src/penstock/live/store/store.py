@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,10 +17,10 @@ from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store import database, schema
 from penstock.live.store.database import StoreError, TakenError
 from penstock.live.store.rows import (
+    TOTALS,
     Families,
     Family,
     Knowledge,
-    RecalledKnowledge,
     Totals,
     storable,
 )
@@ -34,7 +35,6 @@ SLICE, PAUSE = 50, 1e-4
 """Rows after which a writer sleeps, and for how many seconds: Python runs one thread at a time, and
 switches from a busy one only after 5 ms, which would delay turns."""
 _SERIAL = "serial"
-_TOTALS = ("forwarded_bytes", "direct_bytes", "fail_opens")
 _REFUSED = (DataError, IntegrityError)
 _STOP = delete(schema.running).where(schema.running.c.id == bindparam("job"))
 _FORGET = delete(schema.families).where(
@@ -52,6 +52,7 @@ class Changes:
     jobs: dict[str, JobRecord | None] = field(default_factory=dict)
     totals: Totals | None = None
     serial: int | None = None  # job numbers up to this one are used
+    since: float = math.inf  # when the oldest of them came
 
     def __len__(self) -> int:
         counts = (self.totals is not None) + (self.serial is not None)
@@ -64,6 +65,7 @@ class Changes:
             jobs=_over(self.jobs, newer.jobs),
             totals=self.totals if newer.totals is None else newer.totals,
             serial=self.serial if newer.serial is None else newer.serial,
+            since=min(self.since, newer.since),
         )
 
 
@@ -122,7 +124,7 @@ class Store:
                 families=Families(_read(connection, knowledge, schema.read_learned)),
                 running=running,
                 ended=history,
-                totals=Totals(**{name: counts.get(name, 0) for name in _TOTALS}),
+                totals=Totals(**{name: counts.get(name, 0) for name in TOTALS}),
                 serial=max(
                     counts.get(_SERIAL, 0),
                     *(job.serial for job in running),
@@ -134,21 +136,11 @@ class Store:
         with _no_collection():
             return self._do(load)
 
-    def recall(self, family: Family) -> RecalledKnowledge | None:
-        """Return the knowledge of a family, or of the nearest size."""
-        table = schema.families
-        sizes = select(table).where(
-            table.c.user == family.user, table.c.executable == family.executable
-        )
-        entries = self._do(lambda connection: [*_read(connection, sizes, schema.read_learned)])
-        return Families(entries).recall(family)
-
     def ended(self, job: str) -> JobRecord | None:
         """Return the record of a job that ended."""
         query = select(schema.ended).where(schema.ended.c.id == job)
-        return next(
-            iter(self._do(lambda connection: [*_read(connection, query, schema.read_ended)])), None
-        )
+        records = self._do(lambda connection: [*_read(connection, query, schema.read_ended)])
+        return next(iter(records), None)
 
     def write(self, changes: Changes) -> list[str]:
         """Write all changes or, with StoreError, none; return why single rows were left out.
@@ -201,50 +193,35 @@ class Store:
         """Return the statements with their rows, and why some records cannot be a row."""
         refused: list[str] = []
 
-        def rows(table: Table, records: Iterable[tuple[Any, ...]]) -> list[Row]:
-            converted = []
+        def put(table: Table, records: Iterable[tuple[Any, ...]]) -> Step:
+            rows = []
             for number, parts in enumerate(records, 1):
                 if number % SLICE == 0:
                     time.sleep(PAUSE)
                 try:
-                    converted.append(schema.row(table, *parts))
+                    rows.append(schema.row(table, *parts))
                 except (TypeError, ValueError, AttributeError, OverflowError) as error:
                     refused.append(database.one_line(error))
-            return converted
+            return self._upserts[table], rows
 
-        families, jobs = changes.families, changes.jobs
-        records = [job for job in jobs.values() if job is not None]
-        running = [job for job in records if job.state == "running"]
-        ended = [job for job in records if job.state != "running"]
+        families, jobs = changes.families.items(), changes.jobs.items()
+        running = {id: job for id, job in jobs if job is not None and job.state == "running"}
+        ended = [(job,) for id, job in jobs if job is not None and id not in running]
         counts = {} if changes.serial is None else {_SERIAL: changes.serial}
         if changes.totals is not None:
-            counts |= {name: getattr(changes.totals, name) for name in _TOTALS}
+            counts |= {name: getattr(changes.totals, name) for name in TOTALS}
         steps: list[Step] = [
-            (
-                _STOP,
-                [
-                    {"job": storable(id)}
-                    for id, job in jobs.items()
-                    if job is None or job.state != "running"
-                ],
-            ),
-            self._put(rows, schema.running, [(job,) for job in running]),
-            self._put(rows, schema.ended, [(job,) for job in ended]),
-            (_FORGET, [_key(family) for family, now in families.items() if now is None]),
-            self._put(
-                rows,
-                schema.families,
-                [(family, now) for family, now in families.items() if now is not None],
-            ),
+            (_STOP, [{"job": storable(id)} for id, _ in jobs if id not in running]),
+            put(schema.running, [(job,) for job in running.values()]),
+            put(schema.ended, ended),
+            (_FORGET, [_key(family) for family, now in families if now is None]),
+            put(schema.families, [both for both in families if both[1] is not None]),
             (
                 self._upserts[schema.counts],
                 [{"name": k, "value": schema.whole(v)} for k, v in counts.items()],
             ),
         ]
         return [step for step in steps if step[1]], refused
-
-    def _put(self, rows: Any, table: Table, records: list[tuple[Any, ...]]) -> Step:
-        return self._upserts[table], rows(table, records)
 
 
 @contextmanager

@@ -71,18 +71,14 @@ class WriteBehind:
         self.families.most_per_user = limits.families_per_user
         self.totals = self.memory.totals
         self._serial = self.memory.serial
-        self._written = (
-            self._serial
-        )  # job numbers up to here are not used again, even after a crash
+        # Job numbers up to here are not used again, even after a crash.
+        self._written = self._serial
         self.failed_total = self.dropped_total = self.written_total = 0
         self.failing: str | None = None  # the error, while nothing can be written
         self._logged: set[str] = set()  # kinds of failures that are logged, until all is well
         self._changed = threading.Condition()
         # A key's change is in at most one of the first two; the batch may have an older one.
-        self._soon, self._later, self._batch = Changes(), Changes(), Changes()
-        self._soon_since = self._later_since = self._batch_since = (
-            math.inf
-        )  # when the oldest of each came
+        self._soon, self._later = Changes(), Changes()
         self._in_store = {job.id for job in self.memory.running}
         self._hurry, self._closing_until = False, math.inf
         # Numbers of changes: the last, the last in a batch, and the last written.
@@ -90,7 +86,7 @@ class WriteBehind:
         self._pruned = -math.inf
         self._epoch = wall_clock() - clock()
         self._reserved = self._serial + limits.reserved
-        self._batch, self._batch_since = Changes(serial=self._reserved), clock()
+        self._batch = Changes(serial=self._reserved, since=clock())
         self._attempt()
         self._thread = threading.Thread(target=self._run, name="store", daemon=True)
         self._thread.start()
@@ -110,7 +106,7 @@ class WriteBehind:
                 self._serial = max(self._serial, int(self._wall_clock()))
             if self._reserved - self._serial < self._limits.reserved // 2:
                 self._reserved = self._soon.serial = self._serial + self._limits.reserved
-                self._note_soon()
+                self._note(self._soon)
             return self._serial
 
     def recall(self, family: Family) -> RecalledKnowledge | None:
@@ -124,14 +120,14 @@ class WriteBehind:
             _newest(self._later.families, family, merged)
             if forgotten is not None:
                 _newest(self._later.families, forgotten, None)
-            self._note_later()
+            self._note(self._later)
 
     def running(self, job: JobRecord) -> None:
         """Store a job that began, or its progress."""
         with self._changed:
             if job.id in self._in_store and job.id not in self._soon.jobs:
                 _newest(self._later.jobs, job.id, job)
-                self._note_later()
+                self._note(self._later)
             else:
                 self._in_store.add(job.id)
                 self._put_soon(job.id, job)
@@ -149,7 +145,7 @@ class WriteBehind:
         with self._changed:
             self.totals = self.totals.minus(job)
             self._soon.totals = self.totals
-            self._note_soon()
+            self._note(self._soon)
 
     def forget(self, job: str) -> None:
         """Remove a running job as if it had never begun."""
@@ -179,7 +175,7 @@ class WriteBehind:
     def lag_seconds(self) -> float:
         """How long the oldest change has waited: seconds, while the store works."""
         with self._changed:
-            oldest = min(self._soon_since, self._later_since, self._batch_since)
+            oldest = min(self._soon.since, self._later.since, self._batch.since)
         return 0.0 if oldest == math.inf else self._clock() - oldest
 
     def flush(self, timeout: float = 10.0) -> bool:
@@ -194,7 +190,7 @@ class WriteBehind:
         with self._changed:
             if not self._closing():
                 self._soon.serial = self._serial  # unused reserved numbers are free again
-                self._note_soon()
+                self._note(self._soon)
                 self._closing_until = self._clock() + timeout
             self._changed.notify_all()
         self._thread.join(timeout + 1.0)
@@ -209,21 +205,14 @@ class WriteBehind:
     def _put_soon(self, job: str, change: JobRecord | None) -> None:
         self._later.jobs.pop(job, None)
         _newest(self._soon.jobs, job, change)
-        self._note_soon()
+        self._note(self._soon)
 
-    def _note_soon(self) -> None:
+    def _note(self, changes: Changes) -> None:
         self._noted += 1
-        if self._soon_since == math.inf:
-            self._soon_since = self._clock()
+        if changes.since == math.inf:
+            changes.since = self._clock()
             self._changed.notify_all()
-        elif len(self._soon) == self._limits.rows:
-            self._changed.notify_all()
-        self._drop_beyond_most()
-
-    def _note_later(self) -> None:
-        self._noted += 1
-        if self._later_since == math.inf:
-            self._later_since = self._clock()
+        elif changes is self._soon and len(changes) == self._limits.rows:
             self._changed.notify_all()
         self._drop_beyond_most()
 
@@ -265,11 +254,8 @@ class WriteBehind:
             if self._closing() and (not self.waiting or now >= self._closing_until):
                 return False
             self._batch, self._soon = self._soon, Changes()
-            self._batch_since, self._soon_since = self._soon_since, math.inf
-            if self._hurry or self._closing() or now >= self._later_since + self._limits.later:
+            if self._hurry or self._closing() or now >= self._later.since + self._limits.later:
                 self._batch, self._later = self._batch.under(self._later), Changes()
-                self._batch_since = min(self._batch_since, self._later_since)
-                self._later_since = math.inf
                 # If it fails it is put back, and the next batch contains it.
                 self._taken_to = self._noted
             self._hurry = False
@@ -278,8 +264,8 @@ class WriteBehind:
     def _await_batch(self) -> None:
         while not (self._closing() or self._hurry or len(self._soon) >= self._limits.rows):
             due = min(
-                self._soon_since + self._limits.soon,
-                self._later_since + self._limits.later,
+                self._soon.since + self._limits.soon,
+                self._later.since + self._limits.later,
                 self._pruned + self._limits.prune_interval,
             )
             left = due - self._clock()
@@ -295,7 +281,6 @@ class WriteBehind:
             self._failed(error)
             with self._changed:
                 self._soon, self._batch = self._batch.under(self._soon), Changes()
-                self._soon_since, self._batch_since = self._batch_since, math.inf
                 self._drop_beyond_most()
             return False
         for why in refused:
@@ -308,7 +293,7 @@ class WriteBehind:
                 self._logged.clear()
             self.written_total += len(self._batch) - len(refused)
             self._written = self._batch.serial or self._written
-            self._batch, self._batch_since = Changes(), math.inf
+            self._batch = Changes()
             self._written_to = self._taken_to
             self._changed.notify_all()
         return True

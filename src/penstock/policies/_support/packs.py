@@ -1,4 +1,4 @@
-"""A base for packers: size the jobs, fill packs one by one, spread them over the I/O nodes.
+"""The parts of packers: size the jobs, fill packs one by one, spread them over the I/O nodes.
 
 A site of R resources has R partitions of P = nodes / R compute nodes, each behind one I/O node
 (paper packs, Section 4.1).
@@ -8,13 +8,12 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from penstock.errors import InputError
-from penstock.model import Job, JobId, Pack, ResourceId, Schedule, Site
+from penstock.model import Job, JobId, Pack, ResourceId, Site
 from penstock.model.load import isolated_io, isolated_time
 
-ISOLATED, IO_BOUND = "isolated", "io-bound"
 T = TypeVar("T")
 
 
@@ -61,30 +60,6 @@ class OpenPack:
         """Return the pack, behind an I/O node."""
         names = tuple(sized.job.id for sized in self.jobs)
         return Pack(io_node=io_node, jobs=names, behind=self.behind)
-
-
-class BasePacker:
-    """A base for packers.
-
-    Option `estimate`: the assumed length of a pack when packs are spread over the I/O nodes.
-    "isolated" is T^Pack, its longest job without contention (paper packs, 6.2.4); "io-bound", ours,
-    is at least the I/O time of all its jobs, since the I/O node serves them one at a time.
-    """
-
-    needs: ClassVar[frozenset[str]] = frozenset({"compute", "nodes", "volume"})
-
-    def __init__(self, *, estimate: str = ISOLATED) -> None:
-        if estimate not in (ISOLATED, IO_BOUND):
-            raise InputError(f"estimate is {estimate!r}; give {ISOLATED} or {IO_BOUND}")
-        self.estimate = estimate
-
-    def spread(self, packs: Iterable[OpenPack], site: Site) -> Schedule:
-        """Return the packs on the I/O nodes, longest first."""
-        placed = spread_longest_first(packs, self._length, site)
-        return Schedule(packs=tuple(pack.close(io_node) for pack, io_node in placed))
-
-    def _length(self, pack: OpenPack) -> float:
-        return pack.length if self.estimate == ISOLATED else max(pack.length, pack.io)
 
 
 def spread_longest_first(
@@ -143,11 +118,11 @@ def fill(jobs: Iterable[SizedJob], place: Callable[[OpenPack, SizedJob], bool]) 
     return packs
 
 
-def fits(pack: OpenPack, job: SizedJob, *, partition: int, sensitivity: float = math.inf) -> bool:
+def fits(pack: OpenPack, job: SizedJob, *, partition: int, sensitivity: float) -> bool:
     """Return True if a job may start with a pack: Eq. (5), and Eq. (4) with the present T^Pack."""
     return job.nodes <= partition - pack.nodes and io_fits(pack, job, sensitivity)
 
 
 def io_fits(pack: OpenPack, job: SizedJob, sensitivity: float) -> bool:
     """Return True if a pack has I/O time left for a job: v / b <= (S - L) T, Eq. (4)."""
-    return job.io <= sensitivity * pack.length - pack.io
+    return sensitivity == math.inf or job.io <= sensitivity * pack.length - pack.io

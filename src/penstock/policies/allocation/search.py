@@ -28,8 +28,14 @@ import numpy as np
 from penstock.errors import InputError
 from penstock.model import Job, JobId, Site, Snapshot, View
 from penstock.policies._support.counts import CurveAllocator
-from penstock.policies._support.neighbours import Neighbours, Places
-from penstock.policies._support.trials import METRICS, JobLosses, Metric, SearchHistory
+from penstock.policies._support.local_search import (
+    METRICS,
+    JobLosses,
+    Metric,
+    Neighbours,
+    Places,
+    SearchHistory,
+)
 from penstock.policies.allocation.best_bandwidth import BestBandwidth
 from penstock.policies.allocation.mckp import Mckp
 from penstock.policies.allocation.n_sys import NSys

@@ -1,6 +1,6 @@
 """zero: no job gets an I/O node; all have direct access to the file system.
 
-The reference of paper forwarding (Section 5.4) for what forwarding is worth.
+The reference of paper forwarding (Section 5.4) for the benefit of forwarding.
 """
 
 from collections.abc import Mapping

@@ -7,30 +7,11 @@ Option `estimate`: the assumed length of a pack when it is given an I/O node: "i
 paper's, its longest job) or "io-bound" (at least the I/O time of all its jobs).
 """
 
-from collections.abc import Sequence
-
-from penstock.model import Job, Schedule, Site
-from penstock.policies._support.packs import (
-    BasePacker,
-    OpenPack,
-    SizedJob,
-    fill,
-    longest_jobs_first,
-    partition_nodes,
-)
+from penstock.policies.packing.pack_partition import INFINITE, ISOLATED, PackPartition
 
 
-class FirstFit(BasePacker):
+class FirstFit(PackPartition):
     """Packs limited by their nodes alone."""
 
-    def pack(self, jobs: Sequence[Job], site: Site) -> Schedule:
-        """Return packs of all jobs."""
-        partition = partition_nodes(site)
-
-        def place(pack: OpenPack, job: SizedJob) -> bool:
-            room = job.nodes <= partition - pack.nodes
-            if room:
-                pack.add(job)
-            return room
-
-        return self.spread(fill(longest_jobs_first(jobs, site), place), site)
+    def __init__(self, *, estimate: str = ISOLATED) -> None:
+        super().__init__(sensitivity=INFINITE, estimate=estimate)

@@ -5,15 +5,15 @@ greedy-yield (lowest progress / age) looks after those and wastes much (Benoit e
 This policy of ours multiplies the two, turn = remaining x yield^fairness: among jobs of equal yield
 the least remaining I/O goes first, and a job that fell behind soon goes before it.
 
-Option `fairness`: 0 is greedy-com, and larger values come ever closer to greedy-yield. At the
-default it is ahead of set-10 on utilization, Max Stretch and IO-slowdown at once in the scenarios
-of `penstock reproduce io-sets`, which reports it.
+Options: `fairness`, 0 is greedy-com, and larger values come ever closer to greedy-yield; `hedge`
+and `unknown`, as in greedy-com, for lengths that are estimates.
 """
 
 from typing import ClassVar
 
 from penstock.errors import InputError
 from penstock.model import Job, Request, View
+from penstock.policies._support.left import check, left
 from penstock.policies.base import ByArrival
 
 
@@ -23,12 +23,14 @@ class FairFinish(ByArrival):
     preemptive: ClassVar[bool] = True
     dynamic: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"progress", "remaining"})
-    order: ClassVar[str | None] = None
 
-    def __init__(self, *, fairness: float = 80.0) -> None:
+    def __init__(
+        self, *, fairness: float = 80.0, hedge: float = 0.2, unknown: float = 100.0
+    ) -> None:
         if not 0 <= fairness <= 1e6:
             raise InputError(f"fair-finish: fairness is {fairness:g}; give 0 to 1e6")
-        self.fairness = fairness
+        check("fair-finish", hedge=hedge, unknown=unknown)
+        self.fairness, self.hedge, self.unknown = fairness, hedge, unknown
 
     def group(self, job: Job) -> str:  # noqa: ARG002
         """Return the one group there is."""
@@ -38,4 +40,5 @@ class FairFinish(ByArrival):
         """Return the request's remaining I/O, discounted by its job's yield."""
         age = view.age(request.job)
         job_yield = view.progress(request.job) / age if age > 0 else 1.0
-        return float(view.remaining(request) * job_yield**self.fairness)
+        rest = left(request, view, hedge=self.hedge, unknown=self.unknown)
+        return float(rest * job_yield**self.fairness)

@@ -17,13 +17,12 @@ class GreedyYield(ByArrival):
     preemptive: ClassVar[bool] = True
     dynamic: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"progress"})
-    order: ClassVar[str | None] = "yield"
 
     def group(self, job: Job) -> str:  # noqa: ARG002
         """Return the one group there is."""
         return "all"
 
     def turn(self, request: Request, view: View) -> float:
-        """Return the job's yield so far; a job of age zero has lost nothing yet."""
+        """Return the job's yield so far; zero for a job of age zero, as its authors have it."""
         age = view.age(request.job)
-        return view.progress(request.job) / age if age > 0 else 1.0
+        return view.progress(request.job) / age if age > 0 else 0.0

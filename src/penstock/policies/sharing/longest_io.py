@@ -15,7 +15,6 @@ class LongestIo(ExclusiveFcfs):
     """One group, in order of the length of the phase, longest first."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"io"})
-    order: ClassVar[str | None] = "longest-io"
 
     def turn(self, request: Request, view: View) -> float:  # noqa: ARG002
         """Return the length of the phase, longest first."""

@@ -15,7 +15,6 @@ class LongestRemaining(ExclusiveFcfs):
     """One group, in order of the work that the job has still to do, most first."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"work"})
-    order: ClassVar[str | None] = "most-work-left"
 
     def turn(self, request: Request, view: View) -> float:
         """Return the work that the job has still to do, most first."""

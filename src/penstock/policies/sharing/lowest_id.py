@@ -13,7 +13,6 @@ class LowestId(ExclusiveFcfs):
     """One group, in order of submission."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    order: ClassVar[str | None] = "serial"
 
     def turn(self, request: Request, view: View) -> float:  # noqa: ARG002
         """Return the job's place in order of submission."""

@@ -16,7 +16,6 @@ class LowestIoRatio(ExclusiveFcfs):
 
     dynamic: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"progress"})
-    order: ClassVar[str | None] = "io-ratio"
 
     def turn(self, request: Request, view: View) -> float:
         """Return the job's I/O so far over its age."""

@@ -15,7 +15,6 @@ class ShortestIo(ExclusiveFcfs):
     """One group, in order of the length of the phase."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"io"})
-    order: ClassVar[str | None] = "shortest-io"
 
     def turn(self, request: Request, view: View) -> float:  # noqa: ARG002
         """Return the length of the phase."""

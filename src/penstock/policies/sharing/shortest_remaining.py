@@ -15,7 +15,6 @@ class ShortestRemaining(ExclusiveFcfs):
     """One group, in order of the work that the job has still to do."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"work"})
-    order: ClassVar[str | None] = "least-work-left"
 
     def turn(self, request: Request, view: View) -> float:
         """Return the work that the job has still to do."""

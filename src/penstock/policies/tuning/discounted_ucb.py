@@ -13,7 +13,7 @@ noise of one reward relative to the mean, until there are observations; `seed`: 
 
 from dataclasses import dataclass
 
-from penstock.policies._support.forgetting import ForgettingBandit
+from penstock.policies._support.bandit import ForgettingBandit
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

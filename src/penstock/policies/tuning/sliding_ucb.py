@@ -13,7 +13,7 @@ there are observations; `seed`: of the draws.
 
 from dataclasses import dataclass
 
-from penstock.policies._support.forgetting import ForgettingBandit
+from penstock.policies._support.bandit import ForgettingBandit
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

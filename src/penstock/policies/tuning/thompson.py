@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.policies._support.arms import Arms, Floats
-from penstock.policies._support.forgetting import ForgettingBandit
+from penstock.policies._support.bandit import ForgettingBandit
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

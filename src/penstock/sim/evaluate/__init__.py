@@ -1,1 +1,1 @@
-"""What decisions are worth: evaluators on top of the engine."""
+"""Evaluators of decisions, on top of the engine."""

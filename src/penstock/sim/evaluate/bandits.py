@@ -97,7 +97,7 @@ class Evaluation:
     policy: str
     options: Mapping[str, Any] = field(default_factory=dict)
     observations: int = 400
-    """Of each scenario."""
+    """Observations per scenario."""
     repetitions: int = 100
     seed: int = 0
     learned: Mapping[str, Any] | None = None

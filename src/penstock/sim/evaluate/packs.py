@@ -1,4 +1,4 @@
-"""Schedules of packs, run exactly: what a mapping of jobs to I/O nodes is worth (paper packs).
+"""Evaluate schedules of packs by an exact run: mappings of jobs to I/O nodes (paper packs).
 
 I/O nodes do not interact, so each is a run of its own: its jobs, its partition's nodes, one
 resource. With barriers, the leaves of a pack (jobs that none is backfilled behind) make up the
@@ -50,7 +50,7 @@ class PackedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackMetrics:
-    """What a schedule was worth (paper packs, Sections 4.3 and 6.2.3)."""
+    """The metrics of a schedule (paper packs, Sections 4.3 and 6.2.3)."""
 
     makespan: float
     max_stretch: float
@@ -88,7 +88,7 @@ def run_schedule(workload: Workload, schedule: Schedule, sharing: Sharing, site:
     """Run a schedule under a sharing policy."""
     workload = _behind_one_io_node(workload)
     serial = {workload.id(j): j for j in range(len(workload))}
-    _check(schedule, dict(zip(serial, workload.nodes.tolist(), strict=True)), site)
+    check(schedule, dict(zip(serial, workload.nodes.tolist(), strict=True)), site)
     start, finish = _run(workload, serial, schedule, sharing, site)
     _, alone = _run(_without_contention(workload), serial, schedule, sharing, site)
     return PackedRun(
@@ -140,7 +140,7 @@ def measure(run: PackedRun) -> PackMetrics:
     )
 
 
-def _check(schedule: Schedule, nodes: Mapping[JobId, int], site: Site) -> None:
+def check(schedule: Schedule, nodes: Mapping[JobId, int], site: Site) -> None:
     """Raise InputError unless every job is in one pack, and every pack fits where it is."""
     packed = [job for pack in schedule.packs for job in pack.jobs]
     if sorted(packed) != sorted(nodes):
@@ -255,7 +255,7 @@ def _behind_one_io_node(workload: Workload) -> Workload:
 
 
 def _without_contention(workload: Workload) -> Workload:
-    """Return the same jobs doing all their I/O as if it were computation: nobody waits."""
+    """Return the same jobs doing all their I/O as if it were computation: no job waits."""
     return Workload(
         ids=workload.ids,
         compute=workload.work,

@@ -1,4 +1,4 @@
-"""What a placement is worth: jobs on their resources, run and measured as in paper io-resources.
+"""Evaluate a placement: run jobs on their resources, measured as in paper io-resources.
 
 A phase of volume v over n resources is n independent transfers of v / b(n) isolated seconds (Fig.
 4); resources are shared evenly. The metrics (Section III-C) are taken over an interval [0, t] in
@@ -25,14 +25,14 @@ from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Longs, Workload
 
 PHASES = 11
-"""Phases of a job whose w_iter nobody knows: the mean of the paper's {2, ..., 20}."""
+"""Phases of a job whose w_iter is unknown: the mean of the paper's {2, ..., 20}."""
 Places = Sequence[tuple[ResourceId, ...]]
 """Every job's resources, in the order of the jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
-    """What the jobs of a set got; arrays have an entry a job."""
+    """The result of a placement; arrays have one entry per job."""
 
     counts: Longs
     horizon: float
@@ -48,7 +48,7 @@ class Outcome:
     bandwidth: float
     """Sum over jobs of the volume moved over the time it took, in the curves' unit."""
     occupancy: Floats | None = None
-    """The part of the time that each resource is busy; None where it was not asked for."""
+    """The part of the time that each resource is busy; None if not requested."""
 
     @property
     def mean_slowdown(self) -> float:

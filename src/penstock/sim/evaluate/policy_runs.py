@@ -39,7 +39,7 @@ class Outcome:
     metrics: metrics.Metrics
     finish: Floats
     run: Run | None = None
-    """The whole run with its timeline, if the task asked for timelines."""
+    """The whole run with its timeline, if the task has timelines."""
 
     def figures(self) -> dict[str, Any]:
         """Return the metrics by name."""
@@ -76,6 +76,7 @@ class Task:
                 site=self.site,
                 knowledge=self.knowledge,
                 arbitrate=None if arbiter is None else arbiter.handle,
+                marks=self.window or (),
                 timeline=self.timeline,
             )
         return Outcome(
@@ -143,7 +144,7 @@ def threads_suffice(
     calls_python = (
         task.knowledge.kind == "learned"
         or task.arbiter() is not None
-        or any(policy.order is None for policy in policies.values())
+        or any(engine.calls_python(policy) for policy in policies.values())
     )
     large = workload.iterations * len(policies) > PROCESSES_PAY
     return not (calls_python and large and min(workers, len(policies)) > 1)

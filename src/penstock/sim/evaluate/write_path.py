@@ -21,23 +21,16 @@ from numpy.typing import NDArray
 
 from penstock.learn.convergence import Convergence
 from penstock.learn.write_models.machine import OPERATIONS, Machine, Stage
-from penstock.learn.write_models.parameters import (
-    Floats,
-    bandwidth,
-    check,
-    parameters,
-    stripe,
-    width,
-)
-from penstock.learn.write_models.parameters import loads as expected
+from penstock.learn.write_models.parameters import Floats, bandwidth, check, stripe, width
+from penstock.learn.write_models.prediction import stage_seconds
 from penstock.learn.write_models.samples import SIMULATED, Sample
 from penstock.model.write import Write
 
 LONGEST = 600.0
-"""Seconds of the longest stall: a target that is away for longer is replaced."""
+"""Seconds of the longest stall: a target that is unavailable for longer is replaced."""
 HOUR = 3600.0
 MOST_STALLS = 1e6
-"""Of a run: it is long beyond all sense then, and memory is not to run out."""
+"""Limit per run, which bounds memory; no realistic run is long enough to reach it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +58,7 @@ class WritePath:
     def __init__(self, machine: Machine, random: np.random.Generator) -> None:
         self.machine = machine
         self._others = machine.interference
+        self._operating = {s.name for s in machine.stage if s.kind in OPERATIONS}
         self._speed = {s.name: bandwidth(s) for s in machine.stage if bandwidth(s)}
         self._random = random
         self._weather = random.standard_normal()
@@ -191,29 +185,25 @@ class WritePath:
         return np.minimum(mixed, 0.95)
 
     def _shared(self, stage: Stage, load: Floats, write: Write) -> Floats:
-        """Return the part of each component that others can be at: nobody is at a job's own."""
+        """Return the part of each component that other jobs can use, which excludes a job's own."""
         if stage.kind != "group":
             return np.ones(load.size)
         return 1 - self._fixed(write).behind[stage.name] / stage.nodes_each
 
     def _operations(self, write: Write) -> dict[str, float]:
         """Return the seconds for opens, closes and ends of files."""
-        loads = expected(self.machine, parameters(self.machine, write))
-        return {
-            stage.name: load / stage.rate
-            for stage, load in zip(self.machine.stage, loads, strict=False)
-            if stage.kind in OPERATIONS and stage.rate
-        }
+        busy = stage_seconds(self.machine, write)
+        return {name: seconds for name, seconds in busy.items() if name in self._operating}
 
     def _total(self, stages: Mapping[str, float]) -> float:
-        before = {s.name for s in self.machine.stage if s.kind in OPERATIONS}
         power = self._others.overlap
-        slowest = max((t for name, t in stages.items() if name not in before), default=0.0)
+        data = [t for name, t in stages.items() if name not in self._operating]
+        slowest = max(data, default=0.0)
         if not slowest:
             return sum(stages.values())
-        parts = sum((t / slowest) ** power for name, t in stages.items() if name not in before)
+        parts = sum((t / slowest) ** power for t in data)
         return float(slowest * parts ** (1 / power)) + sum(
-            t for name, t in stages.items() if name in before
+            t for name, t in stages.items() if name in self._operating
         )
 
     def _stalled(self, loads: Mapping[str, Floats], quiet: float) -> float:

@@ -127,11 +127,10 @@ def plan(machine: Machine, *, part: float = 1.0) -> Plan:
     lustre = machine.striping.selectable
     # Paper, IV-A: totals of training and of each test set; scales of a set have equal parts.
     training = 4004 if lustre else 3899
-    test = {"small": 237, "medium": 226, "large": 273} if lustre else {}
-    test = test or {"small": 278, "medium": 174, "large": 133}
+    tests = (237, 226, 273) if lustre else (278, 174, 133)
     sizes = {scale: training / len(TRAINING_SCALES) for scale in TRAINING_SCALES}
-    for name, scales in TEST_SCALES.items():
-        sizes |= {scale: test[name] / len(scales) for scale in scales}
+    for total, scales in zip(tests, TEST_SCALES.values(), strict=True):
+        sizes |= {scale: total / len(scales) for scale in scales}
     counts = {scale: max(4, round(part * n)) for scale, n in sizes.items()}
     possible = {scale: n for scale, n in counts.items() if scale <= machine.nodes}
     return Plan(converged=possible, runs=20 if lustre else 5)

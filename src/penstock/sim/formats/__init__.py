@@ -53,7 +53,7 @@ def read(
     """
     path, site = Path(path), site or Site()
     check_readable(path)
-    with _file_errors(path):
+    with file_errors(path):
         match suffix(path):
             case ".json":
                 workload = json_format.read(path.read_bytes(), site, report)
@@ -99,7 +99,7 @@ def check_suffix(path: Path, allowed: tuple[str, ...] = tuple(MEMORY_PER_BYTE)) 
 
 def check_readable(path: Path) -> None:
     """Raise InputError unless the file exists, has a known format and fits in memory."""
-    with _file_errors(path):
+    with file_errors(path):
         status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         raise InputError(f"{path} is a directory; give a workload file in it")
@@ -124,7 +124,7 @@ def _too_large(path: Path, size: int, free: int | None) -> InputError:
 
 
 @contextmanager
-def _file_errors(path: Path) -> Iterator[None]:
+def file_errors(path: Path) -> Iterator[None]:
     """Turn every fault of a file into an InputError that begins with its name."""
     try:
         yield

@@ -14,17 +14,17 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from penstock.errors import InputError
-from penstock.files import reason
+from penstock.errors import InputError, error_prefix
 from penstock.learn.profiles.mixture import Base, Mixture, combine
 from penstock.learn.profiles.profile import BasePattern
 from penstock.model import Curve
-from penstock.sim.formats.decode import ERRORS, Points, parse_curve
+from penstock.sim.formats import file_errors
+from penstock.sim.formats.decode import Points, decode, parse_curve
 
 _Bytes = Annotated[float, Meta(gt=0)]
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class _Part(msgspec.Struct, frozen=True, kw_only=True):
     """One pattern of an explored job."""
 
     operation: Literal["read", "write"]
@@ -42,7 +42,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
     jobs: list[_Job]
-    patterns: dict[str, list[Part]] | None = None
+    patterns: dict[str, list[_Part]] | None = None
     emulated: str | None = None
 
 
@@ -66,38 +66,34 @@ class PatternFile:
 
 def read(path: Path) -> PatternFile:
     """Read the base patterns in a file, and its mixtures with their predictions."""
-    try:
-        file = msgspec.json.decode(path.read_bytes(), type=_File)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {reason(error)}") from error
-    except ERRORS as error:
-        raise InputError(f"{path} is not a file of curves: {reason(error)}") from error
+    with file_errors(path):
+        content = path.read_bytes()
+    with error_prefix(f"{path} is not a file of curves"):
+        file = decode(content, _File)
     if file.patterns is None:
         raise InputError(
             f"{path} does not say which patterns its curves belong to; it comes from an older "
             "'penstock explore': measure again, or give mn4"
         )
-    jobs = {job.id: job for job in file.jobs if file.patterns.get(job.id)}
-    measured = {
-        name: parse_curve(job.curve, f"{path}, job {name!r}, curve") for name, job in jobs.items()
-    }
-    parts = {name: file.patterns[name] for name in jobs}
-    bases = tuple(
-        _base(jobs[name], some[0], measured[name]) for name, some in parts.items() if len(some) == 1
-    )
+    bases: list[Base] = []
+    mixed: list[tuple[_Job, list[_Part], Curve]] = []
+    for job in file.jobs:
+        if parts := file.patterns.get(job.id):
+            curve = parse_curve(job.curve, f"{path}, job {job.id!r}, curve")
+            if len(parts) == 1:
+                bases.append(_base(job, parts[0], curve))
+            else:
+                mixed.append((job, parts, curve))
     if not bases:
         raise InputError(f"{path} has no job of a single pattern; measure some, one per phase")
     mixtures = tuple(
-        MeasuredMixture(
-            name=name, curve=measured[name], prediction=combine(_parts(jobs[name], some), bases)
-        )
-        for name, some in parts.items()
-        if len(some) > 1
+        MeasuredMixture(name=job.id, curve=curve, prediction=combine(_parts(job, parts), bases))
+        for job, parts, curve in mixed
     )
-    return PatternFile(bases=bases, mixtures=mixtures, emulated=file.emulated)
+    return PatternFile(bases=tuple(bases), mixtures=mixtures, emulated=file.emulated)
 
 
-def _base(job: _Job, part: Part, curve: Curve) -> Base:
+def _base(job: _Job, part: _Part, curve: Curve) -> Base:
     return Base(
         name=job.id,
         operation=part.operation,
@@ -109,7 +105,7 @@ def _base(job: _Job, part: Part, curve: Curve) -> Base:
     )
 
 
-def _parts(job: _Job, parts: list[Part]) -> list[BasePattern]:
+def _parts(job: _Job, parts: list[_Part]) -> list[BasePattern]:
     return [
         BasePattern(
             operation=part.operation,

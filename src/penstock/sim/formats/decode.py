@@ -90,22 +90,24 @@ def field_error(error: Exception, where: str, kind: Any = None, *, first: int = 
     """
     match = _MESSAGE.fullmatch(str(error))
     fault, path = (match["fault"], match["path"] or "") if match else (str(error), "")
-    key = re.search(r"(unknown|missing required) field `(.*)`", fault)
-    if key is not None:
-        prefix = f"{where}: " if where else ""
-        if key[1] == "unknown":
-            return InputError(f"{prefix}{unknown('key', key[2], kind.__struct_fields__)}")
-        return InputError(f"{prefix}{key[2]!r} is missing; give {EXPECTED[key[2]]}")
     if (index := re.match(r"\[(\d+)\](?:\[(\d)\])?", path)) is not None:
         part = "" if index[2] is None else (", compute", ", io")[int(index[2])]
         where, path = f"{where}[{int(index[1]) + first}]{part}", "phases"
-    field = re.split(r"[.\[]", path)[0]
-    place = where if field == "phases" else ", ".join(filter(None, (where, path)))
-    if not isinstance(error, msgspec.DecodeError):
-        fault = "is not readable text"
-    text = fault.replace("`", "").replace("Expected", "expected").replace("object", "an object")
-    expected = EXPECTED.get(field, EXPECTED[""])
-    return InputError(f"{place + ': ' if place else ''}{' '.join(text.split())}; give {expected}")
+    names = [name for name in re.findall(r"\w+", path) if name in EXPECTED]
+    place = where if path == "phases" else ", ".join(filter(None, (where, path)))
+    prefix = f"{place}: " if place else ""
+    expected = EXPECTED[names[-1] if names else ""]
+    if (key := re.search(r"(unknown|missing required) field `(.*)`", fault)) is not None:
+        if key[1] == "unknown" and not path:
+            return InputError(f"{prefix}{unknown('key', key[2], kind.__struct_fields__)}")
+        text = f"unknown key {key[2]!r}" if key[1] == "unknown" else f"{key[2]!r} is missing"
+        expected = EXPECTED.get(key[2], expected)
+    elif not isinstance(error, msgspec.DecodeError):
+        text = "is not readable text"
+    else:
+        fault = " ".join(fault.replace("`", "").split())
+        text = fault.replace("Expected", "expected").replace("object", "an object")
+    return InputError(f"{prefix}{text}; give {expected}")
 
 
 def seconds(value: float | str, where: str) -> float:

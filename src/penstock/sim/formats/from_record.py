@@ -224,7 +224,8 @@ def _workload(traces: Sequence[_Trace]) -> Workload:
     jobs = [trace.job for trace in traces]
     return Workload(
         compute=np.concatenate([trace.compute for trace in traces]),
-        io=_joined(trace.io for trace in traces),
+        # A record has the lengths of phases at a job's own bandwidth.
+        io=np.concatenate([np.array(trace.io) * trace.job.max_share for trace in traces]),
         offsets=np.cumsum([0, *(len(trace.end) for trace in traces)]),
         release=[trace.start for trace in traces],
         ids=_names(jobs),

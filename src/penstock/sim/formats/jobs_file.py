@@ -4,9 +4,18 @@
 
 `curve` is the job's bandwidth by number of resources (0: direct access) in any unit, `volume` its
 total I/O in the numerator of that unit, `compute` its computation in seconds or words; it may
-further have `w_iter`, `user` and `executable`. A job that was never measured may have `write` and
-`machine` instead of a curve (predicted_curves.py): its bandwidth is then predicted, in MB/s, and
-its volume is in MB. A workload file, whose jobs have phases, contains all of that, and is read too.
+further have `w_iter`, `user` and `executable`. A workload file, whose jobs have phases, contains
+all of that, and is read too.
+
+A job that was never measured may have a write instead of a curve: a model predicts its bandwidth,
+in MB/s, and its volume is in MB.
+
+    {"id": "climate", "nodes": 64, "machine": "titan",
+     "write": {"cores": 16, "burst": "100 MB", "shared": true}}
+
+`machine` is a name that `penstock machines` lists or a TOML file, `model` a file that `penstock
+write-model train` made. `over` names the stage that is divided (docs/writes/predict.md); by default
+the last group of nodes before the storage: I/O nodes, or routers.
 """
 
 from pathlib import Path
@@ -17,11 +26,23 @@ import msgspec
 from penstock import units
 from penstock.errors import InputError, error_prefix
 from penstock.model import Curve, Job, Site
+from penstock.model.write import Write
 from penstock.sim import formats
-from penstock.sim.formats import predicted_curves
 from penstock.sim.formats.decode import ERRORS, Points, decode, field_error, parse_curve
 
 _Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+class _Write(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The write of a job; without `nodes` all nodes of the job take part in it."""
+
+    cores: int
+    burst: float | str
+    nodes: int | None = None
+    shared: bool = False
+    stripe_count: int | None = None
+    stripe_size: float | str | None = None
+    over: str = ""
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +55,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     volume: float | None = None
     compute: float | str | None = None
     w_iter: float | str | None = None
-    write: predicted_curves.WriteEntry | None = None
+    write: _Write | None = None
     machine: str | None = None
     model: str | None = None
 
@@ -114,10 +135,26 @@ def _curve(entry: _Job, name: str) -> tuple[Curve | None, float | None]:
         return parse_curve(entry.curve, f"job {name!r}, curve"), entry.volume
     if entry.curve is not None:
         raise InputError(f"job {name!r} has a curve and a write; give one of them")
-    curve, volume = predicted_curves.predict_curve(
-        entry.write, entry.nodes, entry.machine, entry.model, f"job {name!r}, write"
-    )
+    with error_prefix(f"job {name!r}, write"):
+        curve, volume = _predict(entry, entry.write)
     return curve, volume if entry.volume is None else entry.volume
+
+
+def _predict(job: _Job, entry: _Write) -> tuple[Curve, float]:
+    """Return the predicted curve of a job, and the megabytes that it writes."""
+    from penstock.learn.write_models import curves, model  # noqa: PLC0415 - rarely needed
+
+    size = entry.stripe_size
+    write = Write(
+        nodes=job.nodes if entry.nodes is None else entry.nodes,
+        cores=entry.cores,
+        burst=units.volume(entry.burst),
+        shared=entry.shared,
+        stripe_count=entry.stripe_count,
+        stripe_size=None if size is None else units.volume(size),
+    )
+    predictor = model.open_model(job.machine, None if job.model is None else Path(job.model))
+    return curves.curve(predictor, write, over=entry.over), write.bytes / curves.MB
 
 
 def _seconds(value: float | str | None, where: str) -> float | None:

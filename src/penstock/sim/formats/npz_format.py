@@ -59,7 +59,7 @@ def write(workload: Workload, path: Path) -> None:
     for name, values in texts.items():
         if values is not None:
             arrays[name] = np.frombuffer(msgspec.json.encode(list(values)), np.uint8)
-    for name in ARRAYS.keys() - CONVERTED:
+    for name in [name for name in ARRAYS if name not in CONVERTED]:
         if (values := getattr(workload, name)) is not None:
             arrays[name] = values
     with path.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Synthetic workloads, a module a paper's protocol, and those that can be asked for by name."""
+"""Synthetic workloads: one module per paper's protocol, and the registry of generators by name."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from penstock.sim.workload import Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """A workload that can be asked for by name; `make` takes a seed and options by keyword."""
+    """A workload with a name; `make` takes a seed and options by keyword."""
 
     description: str
     make: Callable[..., Workload]

@@ -72,9 +72,9 @@ def packs(
 ) -> Workload:
     """Draw a workload whose I/O occupation (Eq. 6) is about `alpha_gen`.
 
-    A share beta, uniform in [0, 1], of the jobs has a low I/O load. There are 25 to 100 jobs unless
-    told, of 250 to 1000 alike iterations with 10 to 100 s of computation each, and as many nodes as
-    make up the occupation on average. All are released at once.
+    A share beta, uniform in [0, 1], of the jobs has a low I/O load. By default there are 25 to
+    100 jobs. Each has 250 to 1000 equal iterations with 10 to 100 s of computation, and a number of
+    nodes that gives the occupation on average. All are released at once.
     """
     choices = choices or Choices()
     if not 0 < alpha_gen < np.inf:

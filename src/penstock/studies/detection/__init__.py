@@ -6,16 +6,17 @@ study learns from those that come with the package; --full takes them again.
 
 from functools import partial
 
-from penstock.campaign.cells import Cell, Results
+from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import FULL, Size
 from penstock.learn.detection import samples
 from penstock.live.measure import pattern_survey
 from penstock.live.measure.scratch import in_memory, interruptible, private_state
-from penstock.report.findings import Basis, Findings
-from penstock.studies.detection import claims, figures
+from penstock.report.findings import Findings
+from penstock.studies.detection import claims
 from penstock.studies.detection.comparison import Comparison
 from penstock.studies.study import Study
+from penstock.studies.texts import findings_of
 
 VERSION = 1
 SHIPPED = "shipped"
@@ -24,43 +25,24 @@ GRID = pattern_survey.Grid()
 
 def cells_of(size: Size) -> list[Cell]:
     """Return what is to be measured; in small nothing is."""
-    cells = [Cell(scenario=SHIPPED, x=0, workload=0)]
-    if size == FULL:
-        cells = [
-            Cell(scenario=phase.name, x=float(ranks), workload=0)
-            for phase in GRID.phases()
-            for ranks in GRID.processes
-        ]
-    return cells
+    if size != FULL:
+        return list(every(SHIPPED, (0,), 1))
+    return [cell for phase in GRID.phases() for cell in every(phase.name, GRID.processes, 1)]
 
 
 def findings(results: Results) -> Findings:
     """Return the claims and figures; models are made here, of the rows."""
+    size, seed = results.campaign.size, results.campaign.seed
     observations = [samples.sample(row) for row in results.rows]
-    compared = Comparison.from_samples(
-        observations, size=results.campaign.size, seed=results.campaign.seed
-    )
-    return Findings(
-        title="Access patterns, told at run time",
-        summary="J. L. Bez's thesis, Chapter 3, again: decision tree, random forest and neural "
-        "network tell three access patterns from what I/O nodes see. Observations were taken "
-        "by our own I/O nodes, of real processes, on an emulated file system; the thesis' on "
-        "Grid'5000. CART stands in for C5.0 and scikit-learn's perceptron (Adam) for Keras "
-        "(RMSProp). Figures held against the thesis' are of runs with several clients an I/O "
-        "node, as all of its own were; with one client, a file of its own and a part of a "
-        "shared one are the same requests, and the model says so.",
+    compared = Comparison.from_samples(observations, size=size, seed=seed)
+    runs = f"{len(observations)}, of {compared.runs} runs on an emulated file system"
+    return findings_of(
+        "detection",
         claims=claims.claims(compared),
-        figures=figures.figures(compared),
-        basis=Basis(
-            emulated="the file system behind the I/O nodes",
-            measured="what our own I/O nodes saw of real processes"
-            + ("" if results.campaign.size == FULL else "; it comes with the package"),
-        ),
+        figures=claims.figures(compared),
+        shipped="" if size == FULL else "; it comes with the package",
         provenance=(
-            (
-                "observations",
-                f"{len(observations)}, of {compared.runs} runs on an emulated file system",
-            ),
+            ("observations", runs),
             ("training", "70% of those with requests of 32 and 256 KiB; 30% to test"),
             ("validation", "requests of 64 and 128 KiB, never used in training"),
             ("cross-validation", f"{compared.folds} folds, forests of {compared.trees} trees"),

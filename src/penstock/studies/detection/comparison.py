@@ -6,30 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.campaign.sizes import Size
-from penstock.learn.detection import evaluation, selection, training
+from penstock.learn.detection import evaluation, training
 from penstock.learn.detection import model as models
 from penstock.learn.detection import samples as files
 from penstock.learn.detection.evaluation import Scores
-from penstock.learn.detection.features import THESIS
+from penstock.learn.detection.features import THESIS, Correlation, correlations, select, table
 from penstock.learn.detection.model import Model
 from penstock.learn.detection.samples import Sample
-from penstock.learn.detection.selection import Correlation, table
 from penstock.learn.detection.training import KINDS, FoldScores, Kind, Trained
 from penstock.model import Observation
 
 TIMED = 200
 """Observations that a prediction is timed with, one by one."""
 REPETITIONS = 3
-"""Of training; the thesis has the median of ten."""
+"""Times that training is timed; the thesis has the median of ten."""
 FOLDS: Mapping[Size, int] = {"quick": 3, "fast": 5, "full": training.FOLDS}
 TREES: Mapping[Size, int] = {"quick": 20, "fast": 100, "full": training.TREES}
-"""Of cross-validation."""
-JUDGED_TREES: Mapping[Size, int] = {
-    "quick": 30,
-    "fast": training.TREES,
-    "full": training.TREES,
-}
-"""Of the forests that are compared with trees and networks."""
+"""Trees per forest in cross-validation."""
+JUDGED_TREES: Mapping[Size, int] = {"quick": 30, "fast": training.TREES, "full": training.TREES}
+"""Trees per forest in the comparison with trees and networks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +79,7 @@ class Comparison:
             "testing": second,
             "validation": files.of_sizes(samples, files.JUDGED_BY),
         }
-        features = selection.select(training_samples)
+        features = select(training_samples)
         folds, trees = FOLDS[size], TREES[size]
         several = evaluation.several_clients(training_samples)
         by = {"seed": seed, "folds": folds, "trees": trees}
@@ -102,7 +97,7 @@ class Comparison:
             runs=len(
                 {(s.pattern, s.operation, s.request, s.processes, s.io_nodes) for s in samples}
             ),
-            correlations=selection.correlations(training_samples),
+            correlations=correlations(training_samples),
             features=features,
             thesis=thesis,
             ours=ours,

@@ -10,19 +10,12 @@ from functools import partial
 from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
-from penstock.report.findings import Basis, Findings
-from penstock.studies.forwarding_policies import (
-    applications,
-    arbitration,
-    decisions,
-    medians,
-    patterns,
-    queues,
-    sets,
-)
+from penstock.report.findings import Findings
+from penstock.studies.forwarding_policies import applications, patterns, queues, sets
 from penstock.studies.forwarding_policies.figures import figures
 from penstock.studies.study import Study
 from penstock.studies.table import Table
+from penstock.studies.texts import findings_of
 
 VERSION = 1
 DRAWS: Mapping[Size, int] = {"quick": 1, "fast": 4, "full": 40}
@@ -60,30 +53,15 @@ def cells_of(size: Size) -> list[Cell]:
 
 def findings(results: Results) -> Findings:
     """Return the claims and figures."""
-    table = Table(results.rows)
-    return Findings(
-        title="Arbitration of I/O nodes, re-run",
-        summary="Bez, Dynamic Tuning and Reconfiguration of the I/O Forwarding Layer in HPC "
-        "Platforms (PhD thesis, UFRGS, 2020), Chapter 5, evaluated again from its published "
-        "measurements: 189 access patterns on MareNostrum 4 and nine applications on "
-        "Grid'5000. What a policy gives on a set of applications is computed from measured "
-        "curves; queues of jobs are simulated. Figures in brackets are the least and the most "
-        "over independent draws of 10,000 sets.",
-        claims=[
-            *patterns.claims(table),
-            *medians.claims(table),
-            *decisions.claims(table),
-            *arbitration.claims(table),
-        ],
+    table, size = Table(results.rows), results.campaign.size
+    parts = (patterns, sets, applications, queues)
+    return findings_of(
+        "forwarding-policies",
+        claims=[claim for part in parts for claim in part.claims(table)],
         figures=figures(table),
-        basis=Basis(
-            simulated="queues of jobs",
-            measured="189 access patterns on MareNostrum 4 and nine applications on "
-            "Grid'5000, published with the thesis; what policies give is computed from them",
-        ),
         provenance=(
-            ("sets", f"{DRAWS[results.campaign.size]} draws of {sets.SETS} sets"),
-            ("queues", f"{QUEUES[results.campaign.size]} random orders and random queues"),
+            ("sets", f"{DRAWS[size]} draws of {sets.SETS} sets"),
+            ("queues", f"{QUEUES[size]} random orders and random queues"),
         ),
     )
 

@@ -20,16 +20,11 @@ from penstock.campaign.journal import Value
 from penstock.campaign.sizes import FULL, QUICK, Size
 from penstock.learn.curves import ClassCurves
 from penstock.model import Curve, Job, Snapshot
-from penstock.policies._support.trials import METRICS, costs
+from penstock.policies._support.local_search import METRICS, costs
 from penstock.policies.allocation.search import Search, SearchResult
 from penstock.sim.evaluate.placements import JobSet, Outcome, Places
-from penstock.sim.generators.io_resources import (
-    JOBS,
-    SITE,
-    io_resources,
-    mn4_curves,
-    ost_curves,
-)
+from penstock.sim.generators.io_resources import JOBS, SITE, io_resources, mn4_curves, ost_curves
+from penstock.studies.table import row
 
 BIN, AROUND = 0.05, 0.15
 NOISE = 0.1
@@ -189,7 +184,6 @@ class _Met:
         self._view = Snapshot.of(jobs, SITE)
         self._set = JobSet(jobs, SITE)
         self._noisy = JobSet(jobs, SITE, noise=NOISE, seed=luck) if scenario.searches else None
-        self._least = self._set.least_load
         classes = learnt(scenario.curves)
         self._believed = Snapshot.of(
             [replace(j, curve=classes.approximate(j.curve)) for j in jobs if j.curve is not None],
@@ -224,23 +218,21 @@ class _Met:
         """Simulate placements and return what each gave."""
         outcomes = self._set.simulate_all(list(named.values()), occupancy=True)
         rows: list[dict[str, Value]] = [
-            {
-                "scenario": self._cell.scenario,
-                "x": self._cell.x,
-                "workload": self._cell.workload,
-                "policy": name,
+            row(
+                self._cell,
+                name,
                 **_values(outcome),
-                "spread": outcome.spread,
-                "resources": int(outcome.counts.sum()),
-                "load": self._set.load(outcome.counts),
-                "least_load": self._least,
-            }
+                spread=outcome.spread,
+                resources=int(outcome.counts.sum()),
+                load=self._set.load(outcome.counts),
+                least_load=self._set.least_load,
+            )
             for name, outcome in zip(named, outcomes, strict=True)
         ]
         if self._noisy is not None:
             noisy = self._noisy.simulate_all(list(named.values()))
-            for row, outcome in zip(rows, noisy, strict=True):
-                row |= {f"noisy_{key}": value for key, value in _values(outcome).items()}
+            for one, outcome in zip(rows, noisy, strict=True):
+                one |= {f"noisy_{key}": value for key, value in _values(outcome).items()}
         return rows
 
     def searched(self, metric: str, budget: int) -> list[dict[str, Value]]:
@@ -252,7 +244,7 @@ class _Met:
             search: Search = _policy("allocation", "search", policy)
             result = search.find(view)
             places = {f"search, {metric}{name}": self._set.places(result.places)}
-            rows += [row | _account(result, metric, budget) for row in self.rows(places)]
+            rows += [one | _account(result, metric, budget) for one in self.rows(places)]
         return rows
 
 

@@ -9,13 +9,14 @@ from functools import partial
 from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
-from penstock.report.findings import Basis, Findings
-from penstock.studies.io_sets import effectiveness, motivation, rivals, robustness, scenarios
+from penstock.report.findings import Findings
+from penstock.studies.io_sets import effectiveness, motivation, robustness, scenarios
 from penstock.studies.io_sets.figures import figures
 from penstock.studies.study import Study
 from penstock.studies.table import Table
+from penstock.studies.texts import findings_of
 
-VERSION = 1
+VERSION = 2
 
 
 def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
@@ -37,23 +38,16 @@ def cells_of(size: Size) -> list[Cell]:
 def findings(results: Results) -> Findings:
     """Return the claims and figures."""
     table = Table(results.rows)
-    claims = [
-        *motivation.claims(table),
-        *effectiveness.claims(table, results.seconds),
-        *robustness.claims(table),
-        *rivals.claims(table),
-    ]
-    size = results.campaign.size
-    workloads = scenarios.SCENARIOS["figure-6"].workloads[size]
-    return Findings(
-        title="IO-SETS, re-run",
-        summary="Boito, Pallez, Teylo and Vidal, IO-SETS: Simple and efficient approaches for "
-        "I/O bandwidth management (IEEE TPDS, 2023), evaluated again on an exact fluid "
-        "simulator, and beyond. All workloads are synthetic; all results are simulated. "
-        "Figures in brackets are 95% bootstrap intervals over workloads.",
-        claims=claims,
+    workloads = scenarios.SCENARIOS["figure-6"].workloads[results.campaign.size]
+    return findings_of(
+        "io-sets",
+        claims=[
+            *motivation.claims(table),
+            *effectiveness.claims(table, results.seconds),
+            *robustness.claims(table),
+            *effectiveness.rival_claims(table),
+        ],
         figures=figures(table),
-        basis=Basis(simulated="all results; workloads are synthetic"),
         provenance=(
             ("workloads a point", f"{workloads} (half of that for the rivals at full size)"),
             ("gain", "Utilization: ours / other - 1; others: other / ours - 1"),

@@ -1,9 +1,8 @@
 """The figures of the study: the paper's Figures 4 and 6 to 10, and ours."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from penstock.report.findings import Curves, Dots, Figure
-from penstock.studies.captions import load as captions_of
 from penstock.studies.io_sets.gains import (
     EXCLUSIVE,
     FAIR_SHARE,
@@ -18,6 +17,7 @@ from penstock.studies.io_sets.gains import (
 from penstock.studies.io_sets.scenarios import PAPER, RIVALS
 from penstock.studies.panels import NONE, Lines, curves, dots, means, ratios
 from penstock.studies.table import Table, curve
+from penstock.studies.texts import captions_of
 
 figure = captions_of("io-sets")
 
@@ -31,26 +31,19 @@ SIZES = {
 ONE = {"set-10": 1.0}
 
 
-def figures(table: Table) -> list[Figure]:
+def figures(table: Table) -> Iterator[Figure]:
     """Return the study's figures in the paper's order, ours last."""
     light, small = " at a light load, omega = 0.2", " with 15 jobs"
-    return [
-        _figure_4(table),
-        _figure_6(table, "figure-6", ": the policies over the mix of jobs"),
-        _figure_7(table, "figure-6", ": what the sets and the weights of set-10 are worth"),
-        _figure_8(table),
-        _figure_9(table),
-        _figure_10(table),
-        _figure_6(table, "figure-6-omega-0.2", light),
-        _figure_7(table, "figure-6-omega-0.2", light),
-        _figure_6(table, "figure-6-omega-0.866", " at the load of SimGrid's default network"),
-        _figure_6(table, "figure-6-n-15", small),
-        _figure_7(table, "figure-6-n-15", small),
-        _load(table),
-        _knowledge(table),
-        _rivals(table, "rivals", 20, "all policies on the balanced workload"),
-        _rivals(table, "rivals-plafrim", 0, "all policies on jobs in PlaFRIM's shares of sets"),
-    ]
+    yield _figure_4(table)
+    yield _figure_6(table, "figure-6", ": the policies over the mix of jobs")
+    yield _figure_7(table, "figure-6", ": the effect of the sets and the weights of set-10")
+    yield from _robustness(table)
+    yield _figure_6(table, "figure-6-omega-0.2", light)
+    yield _figure_7(table, "figure-6-omega-0.2", light)
+    yield _figure_6(table, "figure-6-omega-0.866", " at the load of SimGrid's default network")
+    yield _figure_6(table, "figure-6-n-15", small)
+    yield _figure_7(table, "figure-6-n-15", small)
+    yield from _ours(table)
 
 
 def _bands(table: Table, scenario: str) -> str:
@@ -100,89 +93,83 @@ def _figure_6(table: Table, scenario: str, title: str) -> Figure:
         _panel(table, scenario, STRETCH, PAPER, N_HIGH),
         curves("Relative IO-slowdown", N_HIGH, "IO-slowdown over set-10's", relative, lines=ONE),
     ]
-    bands = _bands(table, scenario)
-    return figure(
-        "figure-6", panels, name=scenario, title=title, sizes=SIZES[scenario], bands=bands
-    )
+    sizes, bands = SIZES[scenario], _bands(table, scenario)
+    return figure("figure-6", panels, name=scenario, title=title, sizes=sizes, bands=bands)
 
 
 def _figure_7(table: Table, scenario: str, title: str) -> Figure:
     policies = (SET_10, "set-fair-share", "share-priority", FAIR_SHARE)
-    panels = [
-        _panel(table, scenario, metric, policies, N_HIGH)
-        for metric in (STRETCH, UTILIZATION, SLOWDOWN)
-    ]
-    name = scenario.replace("figure-6", "figure-7")
+    metrics = (STRETCH, UTILIZATION, SLOWDOWN)
+    panels = [_panel(table, scenario, metric, policies, N_HIGH) for metric in metrics]
+    name, sizes = scenario.replace("figure-6", "figure-7"), SIZES[scenario]
     bands = _bands(table, scenario)
-    return figure("figure-7", panels, name=name, title=title, sizes=SIZES[scenario], bands=bands)
+    return figure("figure-7", panels, name=name, title=title, sizes=sizes, bands=bands)
 
 
-def _figure_8(table: Table) -> Figure:
-    scenario, x = "figure-8", "$b$, noise of the phases"
-    two = (SET_10, FAIR_SHARE)
+def _robustness(table: Table) -> Iterator[Figure]:
+    """Yield Figures 8 to 10."""
+    scenario, x, two = "figure-8", "$b$, noise of the phases", (SET_10, FAIR_SHARE)
     in_step = [means(table, scenario, policy, "in_step") for policy in two]
     panels = [
         _panel(table, scenario, UTILIZATION, PAPER, x),
         _panel(table, scenario, UTILIZATION, two, x, title="Utilization, enlarged"),
         curves("Jobs in convoys", x, "jobs in step with another of their set", in_step),
     ]
-    return figure(scenario, panels, bands=_bands(table, scenario))
+    yield figure(scenario, panels, bands=_bands(table, scenario))
 
-
-def _figure_9(table: Table) -> Figure:
     scenario, x = "figure-9", r"$\sigma/\mu$ of $w_{iter}$"
     relative = [
         ratios(table, name, STRETCH, SET_10, FAIR_SHARE, label=label)
         for name, label in ((scenario, SET_10), ("figure-9-periodic", "set-10, periodic"))
     ]
-    lines = {"fair-share": 1.0, "the paper's 0.98": 0.98}
-    y = "over fair-share's (lower is better)"
+    lines, y = {"fair-share": 1.0, "the paper's 0.98": 0.98}, "over fair-share's (lower is better)"
     panels = [
         _panel(table, scenario, UTILIZATION, PAPER, x),
         curves("Relative Max Stretch", x, y, relative, lines=lines),
     ]
-    return figure(scenario, panels, bands=_bands(table, scenario))
+    yield figure(scenario, panels, bands=_bands(table, scenario))
 
-
-def _figure_10(table: Table) -> Figure:
     scenario, oracle = "figure-10", "clairvoyant-sets"
     x, y = r"$\mu$, mean $w_{iter}$ of the fourth profile (s)", "Utilization lost to the oracle (%)"
-
-    def panel(title: str, policies: Sequence[str]) -> Curves:
+    panels = []
+    for title, policies in (("All policies", PAPER), ("Enlarged", two)):
         lost = {p: gains(table, scenario, UTILIZATION, ours=oracle, other=p) for p in policies}
         series = [curve(policy, by_point, scale=100) for policy, by_point in lost.items()]
-        return curves(title, x, y, series, lines={oracle: 0.0}, log_x=True)
-
-    panels = [panel("All policies", PAPER), panel("Enlarged", (SET_10, FAIR_SHARE))]
-    return figure(scenario, panels, bands=_bands(table, scenario))
+        panels.append(curves(title, x, y, series, lines={oracle: 0.0}, log_x=True))
+    yield figure(scenario, panels, bands=_bands(table, scenario))
 
 
-def _gain_panels(table: Table, scenario: str, x: str, lines: dict[str, Lines]) -> list[Curves]:
-    return [
-        curves(
-            f"Gain in {NAMES[metric]}",
-            x,
-            "gain over fair-share (%)",
-            [curve(SET_10, gains(table, scenario, metric), scale=100)],
-            lines={"fair-share": 0.0, **lines[metric]},
-        )
-        for metric in METRICS
-    ]
-
-
-def _load(table: Table) -> Figure:
+def _ours(table: Table) -> Iterator[Figure]:
     paper = {UTILIZATION: 2.5, STRETCH: 2.5, SLOWDOWN: 50.0}
-    lines: dict[str, Lines] = {m: {f"the paper's {value:g}%": value} for m, value in paper.items()}
-    panels = _gain_panels(table, "load", r"$\omega$, I/O stress", lines)
-    return figure("load", panels, bands=_bands(table, "load"))
-
-
-def _knowledge(table: Table) -> Figure:
     learned = {m: gains(table, "learned-w-iter", m, ours="set-10 learned")[0] for m in METRICS}
-    lines: dict[str, Lines] = {m: {"learned w_iter": 100 * e.value} for m, e in learned.items()}
-    x = "error of $w_{iter}$ (decades, standard deviation)"
-    panels = _gain_panels(table, "wrong-w-iter", x, lines)
-    return figure("knowledge", panels, bands=_bands(table, "wrong-w-iter"))
+    omega, error = r"$\omega$, I/O stress", "error of $w_{iter}$ (decades, standard deviation)"
+    for key, scenario, x, lines in (
+        ("load", "load", omega, {m: {f"the paper's {v:g}%": v} for m, v in paper.items()}),
+        (
+            "knowledge",
+            "wrong-w-iter",
+            error,
+            {m: {"learned w_iter": 100 * e.value} for m, e in learned.items()},
+        ),
+    ):
+        panels = [
+            curves(
+                f"Gain in {NAMES[metric]}",
+                x,
+                "gain over fair-share (%)",
+                [curve(SET_10, gains(table, scenario, metric), scale=100)],
+                lines={"fair-share": 0.0, **lines[metric]},
+            )
+            for metric in METRICS
+        ]
+        yield figure(key, panels, bands=_bands(table, scenario))
+
+    for scenario, at, title in (
+        ("rivals", 20, "all policies on the balanced workload"),
+        ("rivals-plafrim", 0, "all policies on jobs in PlaFRIM's shares of sets"),
+    ):
+        rivals = [metric_dots(table, scenario, at, metric, RIVALS) for metric in METRICS]
+        yield figure("rivals", rivals, name=scenario, title=title, bands=_bands(table, scenario))
 
 
 def metric_dots(
@@ -191,8 +178,3 @@ def metric_dots(
     """Return a metric policy by policy."""
     estimates = {policy: table.mean(scenario, x, policy, metric) for policy in policies}
     return dots(NAMES[metric], estimates, better="higher" if metric == UTILIZATION else "lower")
-
-
-def _rivals(table: Table, scenario: str, x: float, title: str) -> Figure:
-    panels = [metric_dots(table, scenario, x, metric, RIVALS) for metric in METRICS]
-    return figure("rivals", panels, name=scenario, title=title, bands=_bands(table, scenario))

@@ -8,11 +8,13 @@ ratios of means over workloads, averaged over points, with 95% bootstrap interva
 from collections.abc import Sequence
 
 from penstock.studies.table import Estimate, Table
+from penstock.studies.texts import claims_of
 
 UTILIZATION, STRETCH, SLOWDOWN = "utilization", "max_stretch", "io_slowdown"
 METRICS = (UTILIZATION, STRETCH, SLOWDOWN)
 NAMES = {UTILIZATION: "Utilization", STRETCH: "Max Stretch", SLOWDOWN: "IO-slowdown"}
 SET_10, FAIR_SHARE, EXCLUSIVE = "set-10", "fair-share", "exclusive-fcfs"
+claim = claims_of("io-sets")
 
 
 def gain(
@@ -26,8 +28,7 @@ def gain(
 ) -> Estimate:
     """Return by how much `ours` is better than `other`, as a fraction."""
     over, under = (ours, other) if metric == UTILIZATION else (other, ours)
-    ratio = table.ratio(scenario, metric, over, under, points)
-    return Estimate(value=ratio.value - 1, low=ratio.low - 1, high=ratio.high - 1)
+    return table.ratio(scenario, metric, over, under, points) - 1
 
 
 def gains(
@@ -40,23 +41,12 @@ def gains(
     }
 
 
-def percent(estimate: Estimate, digits: int = 1) -> str:
-    """Return a fraction in per cent, with its interval."""
-    return estimate.show(f"+.{digits}f", unit="%", scale=100)
-
-
-def spread(by_point: dict[float, Estimate], name: str, digits: int = 1) -> str:
+def spread(by_point: dict[float, Estimate], name: str, form: str = "+.1%") -> str:
     """Return the smallest and the largest of several gains, and where they are."""
-    low = min(by_point, key=lambda x: by_point[x].value)
-    high = max(by_point, key=lambda x: by_point[x].value)
-    smallest, largest = (f"{100 * by_point[x].value:+.{digits}f}%" for x in (low, high))
-    return f"{smallest} ({name} = {low:g}) to {largest} ({name} = {high:g})"
+    ends = (f(by_point, key=lambda x: by_point[x].value) for f in (min, max))
+    return " to ".join(f"{by_point[x].value:{form}} ({name} = {x:g})" for x in ends)
 
 
 def near(value: float, paper: float) -> bool:
     """Say whether a figure is within a fifth of the paper's."""
     return abs(value - paper) <= abs(paper) / 5
-
-
-NEAR = "Rule: within a fifth of the paper's figure."
-EVERYWHERE = "Rule: the interval of the gain excludes a loss at every point."

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock import registry
 from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
@@ -26,22 +25,20 @@ from penstock.sim.knowledge import Knowledge
 from penstock.sim.metrics import measure, measure_jobs
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
+from penstock.studies.study import published
+from penstock.studies.table import row
 
 Seed = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """A policy, and what it knows of w_iter at a point of the scenario."""
+    """A policy, and what it knows of jobs at a point of the scenario."""
 
     policy: str
     label: str = ""
+    """What rows and figures call it; else the policy."""
     knowledge: Callable[[float], str] = lambda _: "exact"
-
-    @property
-    def name(self) -> str:
-        """What rows and figures call it."""
-        return self.label or self.policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +73,10 @@ SOME: Mapping[Size, int] = {"full": 100, "fast": 20, "quick": 2}
 ONE: Mapping[Size, int] = {"full": 1, "fast": 1, "quick": 1}
 PAPER = ("fair-share", "exclusive-fcfs", "set-10")
 PARTS = (*PAPER, "set-fair-share", "share-priority")
-RIVALS = (*PARTS, "greedy-yield", "greedy-com", "fair-finish")
+RIVALS = (*PARTS, "greedy-yield", "greedy-com", "fair-finish", "hedged-finish")
+ERRORS = (0.0, 0.2, 0.5, 1.0)
+"""Decades by which what policies are told of jobs is off, in the comparison at equal knowledge."""
+COLUMNS = ("utilization", "utilization_bound", "max_stretch", "io_slowdown", "efficiency")
 
 
 def _all(policies: Sequence[str]) -> tuple[Contender, ...]:
@@ -105,6 +105,15 @@ def _balanced(
 ) -> Workload:
     profiles = three_profiles(20, 20, 20, spread=spread)
     return generators.io_sets(profiles, seed=seed, omega=omega, noise=noise)
+
+
+def _three_mixes(seed: Seed) -> Workload:
+    """Return a workload with no, half or all of the jobs beside the medium ones of high frequency.
+
+    Workloads of one cell after the other take turns.
+    """
+    n_high = (0, 20, 40)[seed[-1] % 3]
+    return generators.io_sets(three_profiles(n_high, 20, 40 - n_high), seed=seed)
 
 
 def _figure_10(mean: float, seed: Seed) -> Workload:
@@ -221,6 +230,17 @@ SCENARIOS: Mapping[str, Scenario] = {
         contenders=_all(RIVALS),
         workloads=SOME,
     ),
+    "equal-knowledge": Scenario(
+        draw=lambda _, seed: _three_mixes(seed),
+        full=ERRORS,
+        fast=ERRORS,
+        contenders=tuple(
+            Contender(policy=policy, knowledge=lambda x: f"noisy:{x:g}")
+            for policy in ("set-10", "greedy-com", "fair-finish", "hedged-finish")
+        ),
+        workloads=SOME,
+        paired=True,
+    ),
     "rivals-plafrim": Scenario(
         draw=lambda _, seed: generators.plafrim(60, seed=seed),
         full=(0,),
@@ -246,36 +266,27 @@ def _row(
     knows = contender.knowledge(cell.x)
     run = simulate(
         workload,
-        registry.sharing(contender.policy),
+        published(contender.policy),
         knowledge=Knowledge.parse(knows, seed=cell.workload),
+        marks=scenario.window or (),
     )
     metrics = measure(run, scenario.window)
-    return {
-        "scenario": cell.scenario,
-        "x": cell.x,
-        "workload": cell.workload,
-        "policy": contender.name,
-        "knowledge": knows,
-        "utilization": metrics.utilization,
-        "utilization_bound": metrics.utilization_bound,
-        "max_stretch": metrics.max_stretch,
-        "io_slowdown": metrics.io_slowdown,
-        "efficiency": metrics.efficiency,
+    count = Counter(sets_of(workload))
+    return row(
+        cell,
+        contender.label or contender.policy,
+        knowledge=knows,
+        **{name: getattr(metrics, name) for name in COLUMNS},
         **_worst_job(run, metrics.window),
-        "in_step": _in_step(run, metrics.window),
-        "jobs_by_set": _jobs_by_set(workload),
-    }
+        in_step=_in_step(run, metrics.window),
+        jobs_by_set=" ".join(f"{number}:{count[number]}" for number in sorted(count)),
+    )
 
 
 def sets_of(workload: Workload) -> list[int]:
     """Return set-10's set of every job, had it the true w_iter."""
     policy = Set10()
     return [policy.group(job) for job in workload.jobs()]
-
-
-def _jobs_by_set(workload: Workload) -> str:
-    count = Counter(sets_of(workload))
-    return " ".join(f"{number}:{count[number]}" for number in sorted(count))
 
 
 def _worst_job(run: Run, window: tuple[float, float]) -> dict[str, Value]:

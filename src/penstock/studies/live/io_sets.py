@@ -13,18 +13,18 @@ from penstock import registry
 from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
-from penstock.report.findings import Basis, Claim, Curves, Figure, Findings, Series
+from penstock.report.findings import Claim, Figure, Findings, Series
 from penstock.sim.engine import simulate
 from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
-from penstock.studies.captions import load as captions_of
-from penstock.studies.claims import load as claims_of
-from penstock.studies.io_sets.gains import NAMES, STRETCH, UTILIZATION
+from penstock.studies.io_sets.gains import METRICS, NAMES, STRETCH, UTILIZATION
 from penstock.studies.live.testbed import Measured, measured
+from penstock.studies.panels import curves
 from penstock.studies.study import Study
-from penstock.studies.table import Table
+from penstock.studies.table import Table, row
+from penstock.studies.texts import captions_of, claims_of, findings_of
 
 claim = claims_of("live-io-sets")
 
@@ -42,7 +42,7 @@ POINTS: Mapping[Size, Sequence[int]] = {
     "fast": (0, 8, 12, 16),
     "full": range(JOBS + 1),
 }
-"""The values of n_H."""
+"""The values of n_H: the paper's range (40 minutes), or some of it for a shorter time."""
 MANAGED, UNMANAGED = "set-10, live", "unmanaged, live"
 SIMULATED, FAIR_SHARE = "set-10, simulated", "fair-share, simulated"
 LOWEST = 1
@@ -72,7 +72,8 @@ def run_cell(cell: Cell, *, part: float) -> list[dict[str, Value]]:
         counted: dict[str, Value] = {"turns": outcome.turns, "fail_opens": outcome.fail_opens}
         rows.append(_row(cell, label, outcome.run, window) | counted)
     for label, policy in ((SIMULATED, "set-10"), (FAIR_SHARE, "fair-share")):
-        rows.append(_row(cell, label, simulate(jobs, registry.sharing(policy)), window))
+        simulated = simulate(jobs, registry.sharing(policy), marks=window)
+        rows.append(_row(cell, label, simulated, window))
     return rows
 
 
@@ -84,15 +85,7 @@ def managed(jobs: Workload, until: float) -> Measured:
 
 def _row(cell: Cell, label: str, run: Run, window: tuple[float, float]) -> dict[str, Value]:
     metrics = measure(run, window)
-    return {
-        "scenario": cell.scenario,
-        "x": cell.x,
-        "workload": cell.workload,
-        "policy": label,
-        "utilization": metrics.utilization,
-        "max_stretch": metrics.max_stretch,
-        "io_slowdown": metrics.io_slowdown,
-    }
+    return row(cell, label, **{name: getattr(metrics, name) for name in METRICS})
 
 
 def differences(table: Table, metric: str) -> dict[tuple[float, int], float]:
@@ -114,28 +107,15 @@ def within(off: dict[tuple[float, int], float], most: float) -> float:
     return sum(abs(value) <= most for value in off.values()) / len(off)
 
 
-def cells_of(size: Size) -> list[Cell]:
-    """Return the paper's range of n_H (40 minutes), or some of it for a shorter time."""
-
-    return list(every(SCENARIO, POINTS[size], 1))
-
-
 def findings(results: Results) -> Findings:
-    """Return how near the simulations are, and what turns are worth."""
+    """Return how near the simulations are, and the benefit of turns."""
     table = Table(results.rows)
-    return Findings(
-        title="IO-SETS on real processes",
-        summary="Boito, Pallez, Teylo and Vidal, IO-SETS (IEEE TPDS, 2023), Section VI-A: "
-        "sixteen real jobs share a file system, managed and unmanaged, and are simulated too. "
-        "Time is divided by 100; measured on an emulated file system.",
+    return findings_of(
+        "live-io-sets",
         claims=claims(table),
         figures=[_figure_4(table)],
-        basis=Basis(
-            simulated="the same workloads, beside what was measured",
-            emulated="the speed of the file system",
-            measured=f"{JOBS} real processes, managed and unmanaged",
-        ),
         provenance=(("jobs", f"{JOBS}, each a process under 'penstock run'"),),
+        jobs=JOBS,
     )
 
 
@@ -198,28 +178,19 @@ def _figure_4(table: Table) -> Figure:
         spread = {"low": grid.min(axis=0), "high": grid.max(axis=0)} if len(grid) > 1 else {}
         return Series(label=policy, x=points, y=grid.mean(axis=0), **spread)
 
-    return figure(
-        "figure-4-live",
-        [
-            Curves(
-                title=f"{NAMES[metric]} ({'higher' if metric == UTILIZATION else 'lower'} is "
-                "better)",
-                x="$n_H$, jobs with $w_{iter}$ = 0.64 s",
-                y=NAMES[metric],
-                series=[
-                    curve(policy, metric) for policy in (MANAGED, SIMULATED, UNMANAGED, FAIR_SHARE)
-                ],
-            )
-            for metric in (STRETCH, UTILIZATION)
-        ],
-    )
+    panels = []
+    for metric, better in ((STRETCH, "lower"), (UTILIZATION, "higher")):
+        series = [curve(policy, metric) for policy in (MANAGED, SIMULATED, UNMANAGED, FAIR_SHARE)]
+        title, x = f"{NAMES[metric]} ({better} is better)", "$n_H$, jobs with $w_{iter}$ = 0.64 s"
+        panels.append(curves(title, x, NAMES[metric], series))
+    return figure("figure-4-live", panels)
 
 
 STUDY = Study(
     name="live-io-sets",
     title="IO-SETS on real processes (Section VI-A, Figure 4): live against simulated",
     version=1,
-    cells=cells_of,
+    cells=lambda size: every(SCENARIO, POINTS[size], 1),
     run_cell=lambda size, _: partial(run_cell, part=PARTS[size]),
     findings=findings,
     alone=True,

@@ -13,19 +13,19 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock import registry
-from penstock.campaign.cells import Cell, Results
+from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
-from penstock.report.findings import Bars, Basis, Claim, Figure, Findings, Reference, Series
+from penstock.report.findings import Claim, Figure, Findings
 from penstock.sim.engine import simulate
 from penstock.sim.generators.packs import TABLE_1
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
-from penstock.studies.captions import load as captions_of
-from penstock.studies.claims import load as claims_of
 from penstock.studies.live.testbed import measured
 from penstock.studies.packs.scenarios import ORDERS
+from penstock.studies.panels import bars
 from penstock.studies.study import Study
+from penstock.studies.texts import captions_of, claims_of, findings_of
 
 claim = claims_of("live-packs")
 
@@ -35,7 +35,7 @@ figure = captions_of("live-packs")
 SCENARIO = "table-1-live"
 TIME = 100.0
 PARTS: Mapping[Size, float] = {"quick": 0.02, "fast": 0.1, "full": 1.0}
-"""Of Table 1's iterations."""
+"""Part of Table 1's iterations."""
 APART = 0.01
 """Seconds between the starts of two jobs, not the paper's 0. With all at once, who of two that are
 alike comes first is a matter of luck, and lowest-id and shortest-remaining never forget it."""
@@ -106,14 +106,7 @@ def run_cell(cell: Cell, *, part: float) -> list[dict[str, Value]]:
     simulated = spread(order, jobs)
     base |= {"fail_opens": outcome.fail_opens}
     return [
-        base
-        | {
-            "what": what,
-            "live": ours,
-            "simulated": simulated[what].simulated,
-            "low": simulated[what].low,
-            "high": simulated[what].high,
-        }
+        base | {"what": what, "live": ours, **simulated[what]._asdict()}
         for what, ours in _figures(outcome.run).items()
     ]
 
@@ -126,21 +119,9 @@ def _figures(run: Run) -> dict[str, float]:
 
 def findings(results: Results) -> Findings:
     """Return how far the simulator is off."""
-    rows = list(results.rows)
-    return Findings(
-        title="List orders on real processes",
-        summary="Carretero, Jeannot, Pallez, Singh and Vidal, Mapping and scheduling HPC "
-        "applications for optimizing I/O (ICS 2020): the five applications of Table 1 as real "
-        "jobs, one at a time on the file system in the order that a policy says, and "
-        "simulated. Time is divided by 100, and jobs start "
-        f"{1000 * APART:g} ms apart; measured on an emulated file system.",
-        claims=claims(rows),
-        figures=[_figure(rows)],
-        basis=Basis(
-            simulated="the same applications, beside what was measured",
-            emulated="the speed of the file system",
-            measured=f"{len(TABLE_1)} real processes in each order",
-        ),
+    rows, jobs = list(results.rows), len(TABLE_1)
+    return findings_of(
+        "live-packs", claims=claims(rows), figures=[_figure(rows)], apart=1000 * APART, jobs=jobs
     )
 
 
@@ -185,35 +166,19 @@ def _number(row: Row, name: str) -> float:
 
 def _figure(rows: list[Row]) -> Figure:
     orders = list(dict.fromkeys(str(row["policy"]) for row in rows))
-
-    def series(what: str) -> Series:
-        by_order = {str(r["policy"]): r for r in rows if r["what"] == what}
-        ratios = [
-            float(by_order[o]["live"] or 0) / float(by_order[o]["simulated"] or 1) for o in orders
-        ]
-        return Series(label=what, x=(), y=ratios)
-
-    return figure(
-        "live-over-simulated",
-        [
-            Bars(
-                title="Live over simulated (1: the same)",
-                x="",
-                y="ratio",
-                labels=orders,
-                series=[series(what) for what in dict.fromkeys(str(r["what"]) for r in rows)],
-                references=[Reference(y=1.0, label="the same")],
-                key=True,
-            )
-        ],
-    )
+    figures = dict.fromkeys(str(row["what"]) for row in rows)
+    over = {_key(row): float(row["live"] or 0) / float(row["simulated"] or 1) for row in rows}
+    heights = {what: [over[order, what] for order in orders] for what in figures}
+    title, lines = "Live over simulated (1: the same)", {"the same": 1.0}
+    panel = bars(title, orders, heights, y="ratio", lines=lines, key=True)
+    return figure("live-over-simulated", [panel])
 
 
 STUDY = Study(
     name="live-packs",
     title="List orders on real processes (Carretero et al., ICS 2020): live against simulated",
     version=2,
-    cells=lambda _: [Cell(scenario=SCENARIO, x=x, workload=0) for x in range(len(ORDERS))],
+    cells=lambda _: every(SCENARIO, range(len(ORDERS)), 1),
     run_cell=lambda size, _: partial(run_cell, part=PARTS[size]),
     findings=findings,
     alone=True,

@@ -97,12 +97,13 @@ def play(plan: dict[str, Any], writers: Writers, zero: float) -> dict[str, list[
 
 
 def main() -> None:
-    """Play the plan in the file that is named."""
-    # The terminal's interrupt ends all jobs at once, and without a word from each.
+    """Run the plan in the file named on the command line."""
+    # An interrupt from the terminal ends all jobs at once, without a traceback from each.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     writers = Writers(Path(plan["folder"]), plan["name"], plan["threads"], plan["request"])
-    # Each thread connects with its first request: no part of a phase. So little is none itself.
+    # Each thread connects with its first request, which must not count in a phase. These few bytes
+    # are too little to be detected as a phase.
     writers.write(plan["threads"] * plan["request"])
     sys.stdout.write("ready\n")
     sys.stdout.flush()

@@ -9,14 +9,15 @@ from functools import partial
 from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
-from penstock.report.findings import Basis, Findings
+from penstock.report.findings import Findings
 from penstock.sim.generators.packs import PARTITION
-from penstock.studies.packs import beyond, io_nodes, mapping, orders, scenarios
+from penstock.studies.packs import io_nodes, mapping, orders, scenarios
 from penstock.studies.packs.figures import figures
 from penstock.studies.study import Study
 from penstock.studies.table import Table
+from penstock.studies.texts import findings_of
 
-VERSION = 1
+VERSION = 2
 
 
 def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
@@ -41,20 +42,10 @@ def findings(results: Results) -> Findings:
     size = results.campaign.size
     one = scenarios.SCENARIOS["io-nodes-1"]
     workloads, loads = one.workloads[size], len(one.points_of(size))
-    return Findings(
-        title="Packs, re-run",
-        summary="Carretero, Jeannot, Pallez, Singh and Vidal, Mapping and scheduling HPC "
-        "applications for optimizing I/O (ICS 2020), evaluated again on an exact simulator, "
-        "and beyond. All workloads are synthetic; all results are simulated. Figures in "
-        "brackets are 95% bootstrap intervals over workloads.",
-        claims=[
-            *orders.claims(table),
-            *mapping.claims(table),
-            *io_nodes.claims(table),
-            *beyond.claims(table),
-        ],
+    return findings_of(
+        "packs",
+        claims=[*orders.claims(table), *mapping.claims(table), *io_nodes.claims(table)],
         figures=figures(table),
-        basis=Basis(simulated="all results; workloads are synthetic"),
         provenance=(
             ("workloads", f"{workloads} for each of {loads} alpha_gen from 0.5 to 10"),
             ("partition", f"{PARTITION} compute nodes behind each I/O node"),

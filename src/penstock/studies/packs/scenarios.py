@@ -4,6 +4,9 @@ Workloads are those of Section 6.2.2: for each alpha_gen in {0.5, 0.75, ..., 10}
 ten, we too at full size and three in the fast one. All numbers of I/O nodes, sensitivities and
 packers meet the same ones. Scenarios over something else than alpha_gen take one value of it a
 workload, in an order that covers the range evenly however few they are.
+
+Rows are compared as ratios, workload by workload, with geometric means. The paper plots against
+alpha as drawn, not as asked for (Section 6.2.2), so points are gathered into bins of alpha.
 """
 
 import zlib
@@ -23,6 +26,9 @@ from penstock.sim.evaluate.packs import PackedRun
 from penstock.sim.generators.packs import ALPHAS, PARTITION, Choices, alpha
 from penstock.sim.generators.packs import packs as draw
 from penstock.sim.workload import Workload
+from penstock.studies.study import published
+from penstock.studies.table import Estimate, Floats, Table, bootstrap, row
+from penstock.studies.texts import claims_of
 
 FIRST_FIT, S_1, S_ALPHA = "first-fit", "pack-partition", "pack-partition, alpha"
 LONGEST_REMAINING = "pack-partition, longest-remaining"
@@ -182,22 +188,20 @@ def _row(
     varied = {contender.varied: cell.x} if contender.varied else {}
     packer = registry.policy("packing", contender.packer, {**contender.options, **varied})
     site = Site(nodes=PARTITION * scenario.io_nodes, resources=scenario.io_nodes)
-    run = packs.run(workload, packer, registry.sharing(contender.order), site)
+    run = packs.run(workload, packer, published(contender.order), site)
     metrics = packs.measure(run)
-    return {
-        "scenario": cell.scenario,
-        "x": cell.x,
-        "workload": cell.workload,
-        "policy": contender.label,
-        "alpha": alpha(workload),
-        "jobs": len(workload),
-        "bound": _lower_bound(workload, site),
-        "pack_bound": _largest_excess(run),
-        "at_once": _asked_at_once(run.schedule, workload),
-        "used_io_nodes": len({pack.io_node for pack in run.schedule.packs}) / site.resources,
-        "balance": _balance(run),
+    return row(
+        cell,
+        contender.label,
+        alpha=alpha(workload),
+        jobs=len(workload),
+        bound=_lower_bound(workload, site),
+        pack_bound=_largest_excess(run),
+        at_once=_initial_demand(run.schedule, workload),
+        used_io_nodes=len({pack.io_node for pack in run.schedule.packs}) / site.resources,
+        balance=_balance(run),
         **{name: getattr(metrics, name) for name in packs.PackMetrics.__dataclass_fields__},
-    }
+    )
 
 
 def _lower_bound(workload: Workload, site: Site) -> float:
@@ -220,7 +224,7 @@ def _largest_excess(run: PackedRun) -> float | None:
     return float(max(parts))
 
 
-def _asked_at_once(schedule: Schedule, workload: Workload) -> float:
+def _initial_demand(schedule: Schedule, workload: Workload) -> float:
     """Return how much of its I/O node a pack asks for as it starts, mean over packs.
 
     The sum of its jobs' own I/O parts. L^Pack spreads the I/O of short jobs over the pack's whole
@@ -240,3 +244,64 @@ def _balance(run: PackedRun) -> float:
         last = float(run.finish[[int(job) for job in pack.jobs]].max())
         ends[pack.io_node] = max(ends[pack.io_node], last)
     return float(np.mean(ends)) / run.makespan
+
+
+claim = claims_of("packs")
+BASE = "io-nodes-1"
+MAKESPAN, STRETCH, PACK_STRETCH = "makespan", "max_stretch", "pack_stretch"
+EDGES = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, np.inf)
+FEWEST = 3
+"""Workloads that a bin needs to be shown."""
+
+
+def column(table: Table, scenario: str, policy: str, metric: str) -> Floats:
+    """Return a metric of all workloads of a scenario, over all points, in one order."""
+    points = table.points(scenario)
+    return np.concatenate([table.values(scenario, x, policy, metric) for x in points])
+
+
+def ratios(table: Table, scenario: str, metric: str, over: str, under: str = FIRST_FIT) -> Floats:
+    """Return a metric of one contender over another's, workload by workload."""
+    one, other = (column(table, scenario, policy, metric) for policy in (over, under))
+    return one / other
+
+
+def geometric(values: Floats) -> Estimate:
+    """Return the geometric mean, the paper's for ratios (footnote 6)."""
+    return bootstrap(np.exp, np.log(values))
+
+
+def mean(values: Floats) -> Estimate:
+    """Return the arithmetic mean."""
+    return bootstrap(lambda value: value, values)
+
+
+def relative(
+    table: Table, scenario: str, metric: str, over: str, under: str = FIRST_FIT
+) -> Estimate:
+    """Return the geometric mean of a ratio over all workloads."""
+    return geometric(ratios(table, scenario, metric, over, under))
+
+
+def at(table: Table, scenario: str, x: float, metric: str, over: str) -> Estimate:
+    """Return the geometric mean of a ratio to first-fit's at one point."""
+    one, other = (table.values(scenario, x, policy, metric) for policy in (over, FIRST_FIT))
+    return geometric(one / other)
+
+
+def by_load(
+    alpha: Floats, values: Floats, estimate: Callable[[Floats], Estimate] = geometric
+) -> dict[float, Estimate]:
+    """Return one estimate per bin of alpha, at the bin's mean alpha."""
+    bins = np.digitize(alpha, EDGES)
+    result = {}
+    for number in np.unique(bins):
+        inside = bins == number
+        if inside.sum() >= FEWEST:
+            result[float(alpha[inside].mean())] = estimate(values[inside])
+    return result
+
+
+def load_of(table: Table, scenario: str) -> Floats:
+    """Return alpha of all workloads of a scenario."""
+    return column(table, scenario, FIRST_FIT, "alpha")

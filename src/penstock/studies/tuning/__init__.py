@@ -11,12 +11,12 @@ from penstock.campaign.cells import Cell, Results
 from penstock.campaign.sizes import FULL, Size
 from penstock.learn.detection import samples
 from penstock.live.measure import window_survey
-from penstock.report.findings import Basis, Findings
+from penstock.report.findings import Findings
 from penstock.studies.study import Study
-from penstock.studies.tuning import claims, figures, live_claims, live_figures, measured
-from penstock.studies.tuning.choices import Choices
+from penstock.studies.texts import findings_of
+from penstock.studies.tuning import learning, measured, real_jobs
 from penstock.studies.tuning.measured import SIZES, Measured
-from penstock.studies.tuning.offline import Offline
+from penstock.studies.tuning.offline import Choices, Offline
 
 VERSION = 1
 OBSERVATIONS = 400
@@ -47,22 +47,11 @@ def findings(results: Results) -> Findings:
         measurements.rewards, observations=OBSERVATIONS, repetitions=amounts.draws, seed=seed
     )
     choices = Choices(offline.means, samples.shipped(), trees=amounts.trees, seed=seed)
-    return Findings(
-        title="The window of TWINS, learnt at run time",
-        summary="J. L. Bez's thesis, Chapter 4 and Section 3.5, again: which window of the "
-        "TWINS scheduler is best depends on the access pattern, and bandits learn it. Rewards "
-        "were measured by our own I/O nodes, of real processes, on an emulated file system of "
-        "four disks ('disks'); the thesis' on Grid'5000 with PVFS. Offline figures draw from "
-        "those rewards; the online ones are real jobs on the same emulated disks, with phases "
-        "of seconds where the thesis has minutes.",
-        claims=[*claims.claims(offline, choices), *live_claims.claims(measurements)],
-        figures=[*figures.figures(offline, choices), *live_figures.figures(measurements)],
-        basis=Basis(
-            simulated="learning offline: it draws from rewards that were measured",
-            emulated="the file system of four disks",
-            measured="real processes through our own I/O nodes, now"
-            + ("" if results.campaign.size == FULL else "; rewards come with the package"),
-        ),
+    return findings_of(
+        "tuning",
+        claims=[*learning.claims(offline, choices), *real_jobs.claims(measurements)],
+        figures=[*learning.figures(offline, choices), *real_jobs.figures(measurements)],
+        shipped="" if results.campaign.size == FULL else "; rewards come with the package",
         provenance=(
             ("rewards", f"{len(offline.rewards)} scenarios x 7 windows, measured, emulated"),
             ("offline", f"{amounts.draws} repetitions of {OBSERVATIONS} observations, drawn"),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from statistics import fmean
+from typing import Literal
 
 from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Row, Value
@@ -15,9 +16,8 @@ from penstock.data import windows
 from penstock.data.windows import RewardSeries
 from penstock.learn.detection import model, samples
 from penstock.live.measure import window_survey
-from penstock.live.measure.access_patterns import Phase
+from penstock.live.measure.access_patterns import Pattern, Phase
 from penstock.live.measure.scratch import in_memory, interruptible, private_state
-from penstock.studies.tuning import jobs
 from penstock.studies.tuning.online import Layer, Played, tuned
 
 SHIPPED, FIXED, MADBENCH, OVERHEAD, DECISION = (
@@ -36,20 +36,20 @@ DEPLOYED = (12, 48, 96, 240, 768)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amounts:
-    """How much of everything."""
+    """The size of each part of the study."""
 
     repetitions: Mapping[str, int]
-    """Of writing and reading, by policy."""
+    """Repetitions of writing and reading, by policy."""
     fixed: int
     """Repetitions with a window that stays."""
     madbench: int
     part: float
-    """Of the volume of the jobs like MADbench2."""
+    """Part of the volume of the jobs like MADbench2."""
     madbench_windows: tuple[float, ...]
     pairs: int
     rounds: int
     volume: float = 1.0
-    """Of what the other jobs write and read."""
+    """Part of the volume that the other jobs write and read."""
     draws: int = 100
     """How often policies learn from recorded rewards."""
     trees: int = 100
@@ -94,12 +94,12 @@ def run_cell(cell: Cell, *, size: Amounts, seed: int) -> list[dict[str, Value]]:
     name = cell.scenario
     if name.startswith(ONLINE):
         policy = name.removeprefix(ONLINE)
-        phase = jobs.write_read(size.repetitions[policy], part=size.volume)
+        phase = write_read(size.repetitions[policy], part=size.volume)
         return list(_tuned(phase, policy, name))
     parts: Mapping[str, Callable[[], Iterable[dict[str, Value]]]] = {
         SHIPPED: lambda: ({"part": "worth", **one.row} for one in windows.shipped()),
         FIXED: lambda: _fixed(
-            jobs.write_read(size.fixed, part=size.volume), window_survey.WINDOWS, FIXED
+            write_read(size.fixed, part=size.volume), window_survey.WINDOWS, FIXED
         ),
         MADBENCH: lambda: _madbench(size),
         OVERHEAD: lambda: _overhead(size),
@@ -109,9 +109,9 @@ def run_cell(cell: Cell, *, size: Amounts, seed: int) -> list[dict[str, Value]]:
 
 
 def _madbench(size: Amounts) -> Iterator[dict[str, Value]]:
-    fixed = jobs.madbench(1, part=size.part)
+    fixed = madbench(1, part=size.part)
     yield from _fixed(fixed, size.madbench_windows, MADBENCH_FIXED)
-    yield from _tuned(jobs.madbench(size.madbench, part=size.part), POLICIES[0], MADBENCH)
+    yield from _tuned(madbench(size.madbench, part=size.part), POLICIES[0], MADBENCH)
 
 
 def _fixed(phase: Phase, lengths: Sequence[float], run: str) -> Iterator[dict[str, Value]]:
@@ -147,11 +147,8 @@ def _rows(played: Played, run: str, window: float | None) -> Iterator[dict[str, 
 
 def _overhead(size: Amounts) -> Iterator[dict[str, Value]]:
     """Write with a Council whose choices are reported but not set, and without one, in turn."""
-    phase = jobs.writing(160 * size.volume)
-    with (
-        Layer([phase]) as plain,
-        Layer([phase], tuned(POLICIES[0], dry_run=True)) as observed,
-    ):
+    phase = writing(160 * size.volume)
+    with Layer([phase]) as plain, Layer([phase], tuned(POLICIES[0], dry_run=True)) as observed:
         for pair in range(size.pairs + 1):
             for name, layer in (("none", plain), ("dry-run", observed)):
                 played = layer.play(phase)
@@ -180,11 +177,7 @@ def _decisions(rounds: int) -> Iterator[dict[str, Value]]:
                 began = time.perf_counter()
                 council.observed(k, observation, {"window": window.default})
             council.decide()
-            yield {
-                "part": "decision",
-                "io_nodes": deployed,
-                "seconds": time.perf_counter() - began,
-            }
+            yield {"part": "decision", "io_nodes": deployed, "seconds": time.perf_counter() - began}
 
 
 def _rewards(cell: Cell, seed: int) -> list[dict[str, Value]]:
@@ -263,3 +256,50 @@ def learnt(
 ) -> list[Mapping[int, tuple[float, float]]]:
     """Return the second half of a run, when something has been learnt."""
     return list(islice(repetitions, len(repetitions) // 2, None))
+
+
+KIB, MIB = 2**10, 2**20
+REQUEST = 32 * KIB
+WRITE, READ = 0, 1
+"""The patterns' places in a job that writes and reads."""
+COMPONENTS: Mapping[str, tuple[int, ...]] = {"S": (0,), "W": (1, 2, 3, 4), "C": (5,)}
+"""The patterns' places in a job like MADbench2."""
+
+
+def _strided(operation: Literal["write", "read"], mebibytes: float) -> Pattern:
+    return Pattern(
+        operation=operation,
+        path="shared",
+        number_of_files="shared",
+        spatiality="strided",
+        request_size=REQUEST,
+        total_size=int(mebibytes * MIB),
+    )
+
+
+def write_read(repetitions: int, *, part: float = 1.0) -> Phase:
+    """Return the thesis' benchmark (4.2.3) in small: a file is written, then some of it read."""
+    patterns = [_strided("write", 224 * part), _strided("read", 80 * part)]
+    return Phase(name="write-read", patterns=patterns, repetitions=repetitions)
+
+
+def madbench(repetitions: int, *, part: float = 1.0) -> Phase:
+    """Return the I/O of MADbench2 (Table 4.5) in small.
+
+    S writes all matrices, W reads and writes them in turn, C reads them again and again; ranks have
+    a part of 32 KiB of each matrix, as of 16 ranks and 256 pixels.
+    """
+    patterns = [
+        _strided("write", 128 * part),
+        _strided("read", 24 * part),
+        _strided("write", 64 * part),
+        _strided("read", 24 * part),
+        _strided("write", 64 * part),
+        _strided("read", 72 * part),
+    ]
+    return Phase(name="madbench", patterns=patterns, repetitions=repetitions)
+
+
+def writing(mebibytes: float) -> Phase:
+    """Return a job that writes."""
+    return Phase(name="writing", patterns=[_strided("write", mebibytes)])

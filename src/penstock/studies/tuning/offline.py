@@ -1,7 +1,8 @@
 """What policies learn from recorded rewards (thesis, 4.2.2): no I/O is done, rewards are drawn."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
@@ -9,7 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penstock.data.windows import TWINS, RewardSeries, Scenario, by_window
-from penstock.model import Value
+from penstock.learn.detection import features as feature_table
+from penstock.learn.detection import samples, training
+from penstock.learn.detection.samples import Sample
+from penstock.model import Observation, Value
 from penstock.sim.evaluate.bandits import Evaluation, Learning, Rewards
 
 EPSILONS = (0.07, 0.10, 0.15, 0.20)
@@ -40,7 +44,7 @@ class Last:
 
 
 class Offline:
-    """Evaluations of recorded rewards; each is made when it is first asked for."""
+    """Evaluations of recorded rewards; each is computed at its first use."""
 
     def __init__(
         self, rewards: Sequence[RewardSeries], *, observations: int, repetitions: int, seed: int
@@ -59,7 +63,7 @@ class Offline:
 
     @cached_property
     def means(self) -> dict[Scenario, dict[float, float]]:
-        """Return what each window is worth on the mean."""
+        """Return the mean reward of each window."""
         return {
             scenario: {window: fmean(series) for window, series in each.items()}
             for scenario, each in self.rewards.items()
@@ -153,4 +157,85 @@ def last(learning: Learning, scenario: str) -> Last:
     k = learning.scenarios.index(scenario)
     return Last(
         precision=float(learning.precision[k, -1]), performance=float(learning.performance[k, -1])
+    )
+
+
+BASELINE, STATIC = 1e-3, 125e-6
+NOTICED = 0.01
+"""A window counts as better or worse by this part or more: rewards are measured."""
+Means = Mapping[Scenario, Mapping[float, float]]
+Key = tuple[str, str, int]
+"""Operation, approach, I/O nodes."""
+
+
+class Choices:
+    """How many observations are of a run that a chosen window makes better, or worse.
+
+    The window is chosen by the detected access pattern, and held against 1 ms (thesis, 3.5: Tables
+    3.6 and 3.7). A right detection gets the best window: what is counted is what wrong ones cost.
+    """
+
+    def __init__(
+        self, means: Means, observations: Sequence[Sample], *, trees: int, seed: int
+    ) -> None:
+        self._means = means
+        self.increased: Counter[Key] = Counter()
+        self.decreased: Counter[Key] = Counter()
+        self.observations = 0
+        ways = approaches(trees, seed)
+        for one in observations:
+            scenario = _scenario(one)
+            if scenario not in means:
+                continue
+            self.observations += 1
+            self._count(scenario, "oracle", self._best(scenario))
+            self._count(scenario, "static", STATIC)
+            for name, detect in ways.items():
+                detected = replace(scenario, pattern=detect(one.observation))
+                window = self._best(detected) if detected in means else BASELINE
+                self._count(scenario, name, window)
+
+    def _best(self, scenario: Scenario) -> float:
+        means = self._means[scenario]
+        return max(means, key=lambda window: means[window])
+
+    def _count(self, scenario: Scenario, approach: str, window: float) -> None:
+        means = self._means[scenario]
+        gain = means[window] / means[BASELINE] - 1
+        key = (scenario.operation, approach, scenario.io_nodes)
+        self.increased[key] += gain > NOTICED
+        self.decreased[key] += gain < -NOTICED
+
+    def total(self, counts: Counter[Key], approach: str, operation: str | None = None) -> int:
+        """Return a count over all numbers of I/O nodes."""
+        return sum(
+            n
+            for (does, name, _), n in counts.items()
+            if name == approach and operation in (None, does)
+        )
+
+
+def approaches(trees: int, seed: int) -> dict[str, Callable[[Observation], str]]:
+    """Return models of each kind, trained on 70% of the observations of 32 and 256 KiB."""
+    training_samples = samples.of_sizes(samples.shipped(), samples.TRAINED_ON)
+    first, _ = training.split(training_samples, seed=seed)
+    features = feature_table.select(training_samples)
+    models = {
+        kind: training.train(first, kind, features, seed=seed, trees=trees).model
+        for kind in training.KINDS
+    }
+
+    def teller(kind: training.Kind) -> Callable[[Observation], str]:
+        return lambda observation: models[kind].detect(observation).pattern
+
+    return {kind: teller(kind) for kind in models}
+
+
+def _scenario(one: Sample) -> Scenario:
+    return Scenario(
+        pattern=one.pattern,
+        operation=one.operation,
+        request=one.request,
+        processes=one.processes,
+        io_nodes=one.io_nodes,
     )

@@ -1,50 +1,96 @@
-"""The paper's claims, and ours, held against simulated machines and measured data."""
+"""The paper's numbers, its claims and ours, held against simulated machines and measured data."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.campaign.journal import Row
 from penstock.learn.write_models.regressors import PAPER_TECHNIQUES
 from penstock.learn.write_models.training import EXTRAPOLATING
 from penstock.report.findings import Claim
-from penstock.studies.claims import load as claims_of
-from penstock.studies.write_models import gain_claims, measured, paper
-from penstock.studies.write_models.comparison import NAMES, Compared, ModelErrors
+from penstock.studies.table import each
+from penstock.studies.texts import claims_of
+from penstock.studies.write_models import measured
+from penstock.studies.write_models.adaptation import RUNS, Gain
+from penstock.studies.write_models.cells import ADAPTED, ADVISED, BY_LASSO
+from penstock.studies.write_models.comparison import NAMES, Compared, ModelErrors, Ours
 
 claim = claims_of("write-models")
 
 GOOD = 0.5
-"""Of samples within 0.3, below which a model is called inaccurate."""
+"""A model with a smaller part of its samples within 0.3 is called inaccurate."""
+SETS = ("small", "medium", "large", "unconverged")
+SHARES: Mapping[str, Mapping[str, tuple[float, float]]] = {
+    "cetus": {
+        "small": (0.9964, 1.0),
+        "medium": (0.7414, 0.908),
+        "large": (0.7669, 0.9398),
+        "unconverged": (0.4497, 0.6391),
+    },
+    "titan": {
+        "small": (0.962, 0.9831),
+        "medium": (0.9336, 0.9469),
+        "large": (0.8242, 0.8425),
+        "unconverged": (0.1278, 0.2056),
+    },
+}
+"""Table VII: of each test set, within 0.2 and 0.3, by the chosen lasso model."""
+BETTER: Mapping[str, tuple[float, float]] = {"cetus": (1.34, 52.6), "titan": (1.21, 1.62)}
+"""IV-C1: base model's mean square error over the chosen one's, least and most."""
+UNCONVERGED: Mapping[str, tuple[int, int]] = {"cetus": (169, 754), "titan": (180, 916)}
+"""IV-A: of the samples on 200 nodes and more."""
+GAINS: Mapping[str, tuple[float, float]] = {"cetus": (1.1, 0.824), "titan": (1.15, 0.716)}
+"""Figure 7: a gain, and the part of samples that have it or more."""
+FEATURES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "cetus": (
+        "32-128",
+        (
+            "n",
+            "s_l*n*K",
+            "s_b*n*K",
+            "m*n",
+            "n*K",
+            "n_nsds",
+            "s_io*n*K",
+            "n_nsd",
+            "(s_b*n*K)*(s_l*n*K)",
+            "(s_b*n*K)*(n_nsds)",
+        ),
+    ),
+    "titan": (
+        "16-128",
+        ("K", "n_r", "s_r*n*K", "s_ost", "m*n*K", "n*K", "(n*K)*(s_r*n*K)", "(s_r*n*K)*(n_oss)"),
+    ),
+}
+"""Table VI: training scales and features of the chosen lasso models."""
 
 
-def claims(compared: Sequence[Compared], rows: Sequence[Row]) -> list[Claim]:
+def claims(compared: Sequence[Compared], rows: Sequence[Row]) -> Iterator[Claim]:
     """Return all claims."""
-    result = [_variation(compared)]
-    for one in compared:
-        result += [_unconverged(one), *_accuracy(one)]
-        result += [_search(one), _search_by_default(one), _search_chooses(one)]
-    result += [_lasso_wins(one) for one in compared]
-    result += [_selected(one) for one in compared]
-    result += [_failing(one) for one in compared]
-    for one in compared:
-        result += [*gain_claims.claims(one), _ours(one), _runs(one)]
-    return [*result, *archer(rows), *_tokio(rows)]
-
-
-def _variation(compared: Sequence[Compared]) -> Claim:
-    medians = {one.machine: float(np.median(one.spreads)) for one in compared}
-    return claim(
+    medians = {NAMES[one.machine]: float(np.median(one.spreads)) for one in compared}
+    yield claim(
         "fig-1-identical-runs-differ",
-        ", ".join(f"{NAMES[name]} median {x:.2f}" for name, x in medians.items()),
-        medians["cetus"] < medians["titan"],
+        each(medians, "{} median {:.2f}"),
+        medians["Cetus"] < medians["Titan"],
     )
+    for one in compared:
+        yield from _accuracy(one)
+        yield from _search(one)
+    for judge in (_lasso_wins, _selected, _failing):
+        yield from map(judge, compared)
+    for one in compared:
+        yield from _adapted(one)
+        yield from _advised(one)
+        yield from _ours(one)
+    yield from archer(rows)
+    yield from _tokio(rows)
 
 
-def _unconverged(one: Compared) -> Claim:
-    few, all_ = paper.UNCONVERGED[one.machine]
+def _accuracy(one: Compared) -> Iterator[Claim]:
+    few, all_ = UNCONVERGED[one.machine]
     total = sum(map(len, one.tests.values()))
-    return claim(
+    yield claim(
         "iv-a-part-samples-200",
         f"{len(one.tests['unconverged'])} of {total} ({one.unconverged:.1%})",
         abs(one.unconverged - few / all_) <= 0.06,
@@ -53,72 +99,66 @@ def _unconverged(one: Compared) -> Claim:
         all_=all_,
         few_2=few / all_,
     )
-
-
-def _accuracy(one: Compared) -> list[Claim]:
-    lasso = one.best["lasso"]
-    result = []
-    for set_, other in paper.SHARES[one.machine].items():
-        ours = (lasso.share(set_, 0.2), lasso.share(set_, 0.3))
-        result.append(
-            claim(
-                "table-vii-chosen-lasso-set",
-                _both(ours),
-                all(o >= t - 0.1 for o, t in zip(ours, other, strict=True)),
-                set_=set_,
-                one=one.where,
-                both=_both(other),
-                one_2=len(one.tests[set_]),
-                leaning=_leaning(one, set_),
-            )
-        )
-    return result
-
-
-def _leaning(one: Compared, set_: str) -> str:
-    """Say which way the best lasso errs on a set, and what that of all scales reaches."""
     best, whole = one.best["lasso"], one.base["lasso"]
-    shares = _both((whole.share(set_, 0.2), whole.share(set_, 0.3)))
-    return (
-        f"The median prediction is {np.median(best.errors[set_]):+.0%} off; the lasso of all "
-        f"scales has {shares}. Both are made of {one.trained} samples of a simulated machine."
+    for set_, paper in SHARES[one.machine].items():
+        ours, of_all = (_shares(errors, set_) for errors in (best, whole))
+        # Which way the best lasso errs, and what that of all scales reaches.
+        leaning = (
+            f"The median prediction is {np.median(best.errors[set_]):+.0%} off; the lasso of all "
+            f"scales has {_both(of_all)}. Both are trained on {one.trained} samples of a "
+            "simulated machine."
+        )
+        yield claim(
+            "table-vii-chosen-lasso-set",
+            _both(ours),
+            all(o >= t - 0.1 for o, t in zip(ours, paper, strict=True)),
+            set_=set_,
+            one=one.where,
+            both=_both(paper),
+            one_2=len(one.tests[set_]),
+            leaning=leaning,
+        )
+
+
+def _shares(errors: ModelErrors | Ours, set_: str) -> tuple[float, float]:
+    return errors.share(set_, 0.2), errors.share(set_, 0.3)
+
+
+def _both(shares: tuple[float, float]) -> str:
+    return f"{shares[0]:.1%} and {shares[1]:.1%}"
+
+
+def _search(one: Compared) -> Iterator[Claim]:
+    low, high = BETTER[one.machine]
+    better, by_default = (
+        {name: _times(base[name], one.best[name]) for name in PAPER_TECHNIQUES}
+        for base in (one.base, one.default)
     )
-
-
-def _search(one: Compared) -> Claim:
-    low, high = paper.BETTER[one.machine]
-    better = {name: _times(one.base[name], one.best[name]) for name in PAPER_TECHNIQUES}
-    return claim(
+    times = "{0} {1[0]:.2f} and {1[1]:.2f}"
+    yield claim(
         "fig-4-chosen-models-beat",
-        ", ".join(f"{name} {_pair(times)}" for name, times in better.items()),
-        all(min(times) >= 1 for times in better.values()),
+        each(better, times),
+        all(min(both) >= 1 for both in better.values()),
         one=one.where,
         low=low,
         high=high,
     )
-
-
-def _search_by_default(one: Compared) -> Claim:
-    better = {name: _times(one.default[name], one.best[name]) for name in PAPER_TECHNIQUES}
-    return claim(
+    yield claim(
         "fig-4-read-otherwise-they-beat-base",
-        ", ".join(f"{name} {_pair(times)}" for name, times in better.items()),
-        all(min(times) >= 1 for times in better.values()),
+        each(by_default, times),
+        all(min(both) >= 1 for both in by_default.values()),
         one=one.where,
     )
-
-
-def _search_chooses(one: Compared) -> Claim:
-    """Say why: a subset that validates better than all scales is only sometimes better."""
+    # Why: a subset that validates better than all scales is only sometimes better.
     texts, shares = [], []
     for name in PAPER_TECHNIQUES:
-        searched = one.searched[name]
-        better = searched["converged"] < one.base[name].squares["converged"]
-        validated = searched["error"] < one.base[name].result.error
+        searched, base = one.searched[name], one.base[name]
+        validated = searched["error"] < base.result.error
         if validated.any():
-            shares.append(float(better[validated].mean()))
-            texts.append(f"{name} {better[validated].sum()} of {validated.sum()}")
-    return claim(
+            really = (searched["converged"] < base.squares["converged"])[validated]
+            shares.append(float(really.mean()))
+            texts.append(f"{name} {really.sum()} of {validated.sum()}")
+    yield claim(
         "fig-4-why-what-validates-better",
         ", ".join(texts) + " subsets",
         min(shares, default=1.0) >= 0.5,
@@ -134,35 +174,28 @@ def _times(base: ModelErrors, best: ModelErrors) -> tuple[float, float]:
     return converged, unconverged
 
 
-def _pair(times: tuple[float, float]) -> str:
-    return f"{times[0]:.2f} and {times[1]:.2f}"
-
-
 def _lasso_wins(one: Compared) -> Claim:
     squares = {name: one.best[name].squares["converged"] for name in PAPER_TECHNIQUES}
     first = min(squares, key=lambda name: squares[name])
+    relative = {name: x / squares[first] for name, x in squares.items()}
     return claim(
-        "fig-4-five-lasso-most",
-        ", ".join(f"{name} {x / squares[first]:.3g}" for name, x in squares.items()),
-        first == "lasso",
-        one=one.where,
+        "fig-4-five-lasso-most", each(relative, "{} {:.3g}"), first == "lasso", one=one.where
     )
 
 
 def _selected(one: Compared) -> Claim:
-    scales, other = paper.FEATURES[one.machine]
+    scales, paper = FEATURES[one.machine]
     ours = [feature.name for feature, _ in one.features]
-    same = [name for name in ours if name in other]
     result = one.best["lasso"].result
     return claim(
         "table-vi-load-skew-inside",
         f"trained on {', '.join(map(str, result.cell.scales))} nodes, lambda "
         f"{result.options['penalty']}: {', '.join(ours[:8])} "
-        f"({len(same)} of these are the paper's)",
+        f"({sum(name in paper for name in ours)} of these are the paper's)",
         bool(ours) and ours[0].startswith("s_"),
         one=one.where,
         scales=scales,
-        other=", ".join(other),
+        other=", ".join(paper),
     )
 
 
@@ -173,32 +206,29 @@ def _failing(one: Compared) -> Claim:
     }
     return claim(
         "iii-c1-svr-gaussian-processes",
-        ", ".join(f"{name} {share:.0%} within 0.3" for name, share in shares.items()),
+        each(shares, "{} {:.0%} within 0.3"),
         all(share < GOOD for share in shares.values()),
         one=one.where,
     )
 
 
-def _ours(one: Compared) -> Claim:
-    ours = {set_: (one.ours.share(set_, 0.2), one.ours.share(set_, 0.3)) for set_ in paper.SETS}
-    best = {set_: max(j.share(set_, 0.3) for j in one.best.values()) for set_ in paper.SETS}
+def _ours(one: Compared) -> Iterator[Claim]:
+    ours = {set_: _shares(one.ours, set_) for set_ in SETS}
+    best = {set_: max(j.share(set_, 0.3) for j in one.best.values()) for set_ in SETS}
     covered = ", ".join(f"{x:.0%}" for x in one.ours.covered.values())
-    return claim(
+    yield claim(
         "ours-physical-term-boosted",
         "; ".join(f"{set_} {_both(shares)}" for set_, shares in ours.items())
         + f"; intervals of 90% for means hold {covered}",
         all(ours[set_][1] >= best[set_] - 0.02 for set_ in ("small", "medium", "large")),
         one=one.where,
     )
-
-
-def _runs(one: Compared) -> Claim:
-    held = one.ours.covered_runs
-    sizes = {set_: len(one.tests[set_]) for set_ in paper.SETS}
+    held = {set_: one.ours.covered_runs[set_] for set_ in SETS}
+    sizes = {set_: len(one.tests[set_]) for set_ in SETS}
     whole = sum(held[set_] * sizes[set_] for set_ in sizes) / sum(sizes.values())
-    return claim(
+    yield claim(
         "ours-intervals-90-one",
-        f"{whole:.1%}; " + ", ".join(f"{set_} {held[set_]:.0%}" for set_ in sizes),
+        f"{whole:.1%}; {each(held, '{} {:.0%}')}",
         0.85 <= whole <= 0.95,
         one=one.where,
     )
@@ -207,20 +237,24 @@ def _runs(one: Compared) -> Claim:
 def archer(rows: Sequence[Row]) -> list[Claim]:
     """Return what models of at most 1,536 processes say of more, by kind of samples."""
     own = [row for row in rows if row["machine"] == measured.ARCHER]
-    floors = [row for row in own if row["model"] == measured.FLOOR]
-    return [claim for kind in measured.KINDS for claim in _extrapolated(own, kind, floors)]
+    floor = ", ".join(
+        f"a job by the median of its configuration {_number(row, 'own'):.3f}, by that of the "
+        f"others {_number(row, 'others'):.3f} ({_number(row, 'jobs'):g} jobs)"
+        for row in own
+        if row["model"] == measured.FLOOR
+    )
+    return [claim for kind in measured.KINDS for claim in _extrapolated(own, kind, floor)]
 
 
-def _extrapolated(rows: Sequence[Row], kind: str, floors: Sequence[Row]) -> Iterator[Claim]:
+def _extrapolated(rows: Sequence[Row], kind: str, floor: str) -> Iterator[Claim]:
     errors: dict[tuple[str, str], list[float]] = {}
     held: list[bool] = []
     for row in (row for row in rows if row.get("samples") == kind):
         predicted, low, high, observed = (
             _number(row, n) for n in ("seconds", "low", "high", "observed")
         )
-        errors.setdefault((str(row["model"]), str(row["tags"])), []).append(
-            abs(predicted / observed - 1)
-        )
+        own = errors.setdefault((str(row["model"]), str(row["tags"])), [])
+        own.append(abs(predicted / observed - 1))
         if row["model"] == EXTRAPOLATING:
             held.append(low <= observed <= high)
     if not held:
@@ -228,14 +262,9 @@ def _extrapolated(rows: Sequence[Row], kind: str, floors: Sequence[Row]) -> Iter
     medians: dict[str, float] = {}
     for (name, _), values in errors.items():
         medians[name] = min(float(np.median(values)), medians.get(name, np.inf))
-    floor = ", ".join(
-        f"a job by the median of its configuration {_number(row, 'own'):.3f}, by that of the "
-        f"others {_number(row, 'others'):.3f} ({_number(row, 'jobs'):g} jobs)"
-        for row in floors
-    )
     yield claim(
         "archer-measured-has-most-half",
-        ", ".join(f"{name} {x:.3f}" for name, x in medians.items()) + f"; floor: {floor}",
+        f"{each(medians, '{} {:.3f}')}; floor: {floor}",
         all(2 * medians[EXTRAPOLATING] <= medians[name] for name in PAPER_TECHNIQUES),
         kind=kind,
         measured=measured.LARGEST,
@@ -247,30 +276,90 @@ def _extrapolated(rows: Sequence[Row], kind: str, floors: Sequence[Row]) -> Iter
     )
 
 
-def _tokio(rows: Sequence[Row]) -> list[Claim]:
-    result = []
-    for row in rows:
-        if row["machine"] != measured.TOKIO:
-            continue
+def _tokio(rows: Sequence[Row]) -> Iterator[Claim]:
+    for row in (row for row in rows if row["machine"] == measured.TOKIO):
         usual, model, explained, floor = (
             _number(row, name) for name in ("usual", "known", "explained", "floor")
         )
-        result.append(
-            claim(
-                "tokio-measured-what-known-beforehand",
-                f"median error {model:.1%}, by the configuration's usual bandwidth "
-                f"{usual:.1%}; with the load during the run {explained:.1%}; floor {floor:.1%}",
-                model < usual,
-                row=row["system"],
-                number=_number(row, "runs"),
-            )
+        yield claim(
+            "tokio-measured-what-known-beforehand",
+            f"median error {model:.1%}, by the configuration's usual bandwidth "
+            f"{usual:.1%}; with the load during the run {explained:.1%}; floor {floor:.1%}",
+            model < usual,
+            row=row["system"],
+            number=_number(row, "runs"),
         )
-    return result
 
 
 def _number(row: Row, name: str) -> float:
     return float(str(row[name]))
 
 
-def _both(shares: tuple[float, float]) -> str:
-    return f"{shares[0]:.1%} and {shares[1]:.1%}"
+def _column(gains: Sequence[Gain], name: str) -> NDArray[np.float64]:
+    return np.array([getattr(gain, name) for gain in gains], float)
+
+
+def _adapted(one: Compared) -> Iterator[Claim]:
+    """Yield the claims on adaptation: the predicted gain, and the gain in the simulator."""
+    times, paper = GAINS[one.machine]
+    promised, simulated = (_column(one.gains[ADAPTED], of) for of in ("promised", "simulated"))
+    ours = float(np.mean(promised >= times))
+    yield claim(
+        "fig-7-adaptation-promises-times",
+        f"{ours:.1%} of {len(promised)}",
+        ours >= paper - 0.1,
+        times=times,
+        one=one.where,
+        other=paper,
+    )
+    yield claim(
+        "ours-what-promised-what",
+        f"{np.mean(simulated >= times):.1%} gain {times:g} or more, {np.mean(simulated < 1):.1%} "
+        f"lose; median promised {np.median(promised):.2f}, simulated {np.median(simulated):.2f}",
+        abs(np.median(simulated) / np.median(promised) - 1) <= 0.1,
+        one=one.where,
+        runs=RUNS,
+    )
+
+
+def _advised(one: Compared) -> Iterator[Claim]:
+    gains, by_lasso = one.gains[ADVISED], one.gains[BY_LASSO]
+    yield claim(
+        "ours-advice-our-model",
+        _gained(gains),
+        _losing(gains) <= 0.1,
+        one=one.where,
+        gains=len(gains),
+    )
+    ours, lasso = (float(np.median(_column(some, "simulated"))) for some in (gains, by_lasso))
+    yield claim(
+        "ours-advice-our-model-2",
+        f"lasso: {_gained(by_lasso)}; ours has a median of {ours:.2f}",
+        ours >= lasso and _losing(gains) <= _losing(by_lasso),
+        one=one.where,
+    )
+    changed = [gain for gain in gains if gain.high > gain.low]
+    held = float(np.mean([g.low <= g.simulated <= g.high for g in changed])) if changed else 1.0
+    above = float(np.mean([g.simulated > g.high for g in changed])) if changed else 0.0
+    sure = [gain for gain in changed if gain.low >= 1]
+    wrong = float(np.mean([g.simulated < 1 for g in sure])) if sure else 0.0
+    yield claim(
+        "ours-intervals-gains-hold",
+        f"{held:.1%} of {len(changed)} ({above:.1%} gain more); {len(sure)} are said to be "
+        f"no slower, of which {wrong:.1%} are",
+        0.85 <= held <= 0.95,
+        one=one.where,
+        runs=RUNS,
+    )
+
+
+def _losing(gains: Sequence[Gain]) -> float:
+    return float(np.mean(_column(gains, "simulated") < 0.95))
+
+
+def _gained(gains: Sequence[Gain]) -> str:
+    promised, really = (_column(gains, name) for name in ("promised", "simulated"))
+    return (
+        f"{_losing(gains):.1%} lose a twentieth or more, {np.mean(really >= 1.1):.1%} gain 1.1 or "
+        f"more; median promised {np.median(promised):.2f}, simulated {np.median(really):.2f}"
+    )

@@ -18,10 +18,9 @@ from penstock.learn.write_models.regressors import (
 )
 from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.training import Cell, CellResult, Search
-from penstock.studies.write_models import sets
+from penstock.studies.write_models import cells
 from penstock.studies.write_models.adaptation import Gain
-from penstock.studies.write_models.sets import MACHINES, Amounts
-from penstock.studies.write_models.work import GAINS
+from penstock.studies.write_models.cells import GAINS, MACHINES, Amounts
 
 Floats = NDArray[np.float64]
 NAMES = {"cetus": "Cetus", "titan": "Titan"}
@@ -47,7 +46,7 @@ class ModelErrors:
     """Mean square errors on all converged test samples, and on the unconverged."""
 
     def share(self, set_: str, within: float) -> float:
-        """Return the part of a test set whose error is at most so large."""
+        """Return the part of a test set whose error is at most `within`."""
         return float(np.mean(np.abs(self.errors[set_]) <= within))
 
 
@@ -57,9 +56,9 @@ class Ours:
 
     errors: Mapping[str, Floats]
     covered: Mapping[str, float]
-    """Of means."""
+    """Part of the means that lie in their intervals."""
     covered_runs: Mapping[str, float]
-    """Of single runs; every sample counts the same."""
+    """Part of the single runs that lie in their intervals; every sample counts the same."""
 
     def share(self, set_: str, within: float) -> float:
         """Return the part of a test set whose error is at most so large."""
@@ -68,18 +67,18 @@ class Ours:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A machine: its samples, models, and what they say."""
+    """A machine: its samples, models and their errors."""
 
     machine: str
     trained: int
     tests: Mapping[str, Sequence[Sample]]
     best: Mapping[str, ModelErrors]
     base: Mapping[str, ModelErrors]
-    """Of all scales, with the options that validate best."""
+    """Models of all scales, with the options that validate best."""
     default: Mapping[str, ModelErrors]
-    """Of all scales, with scikit-learn's own options or those next to them."""
+    """Models of all scales, with scikit-learn's default options or the nearest in the grid."""
     searched: Mapping[str, Mapping[str, Floats]]
-    """Of every technique, for all subsets: mean square errors validated and on the test sets."""
+    """Mean square errors by technique, in validation and on the test sets, for all subsets."""
     failing: Mapping[str, ModelErrors]
     spreads: Sequence[float]
     """Largest over smallest of ten identical runs, for many writes."""
@@ -106,7 +105,7 @@ def compare(rows: Sequence[Row], size: Amounts, seed: int) -> list[Compared]:
 
 
 def _compared(name: str, rows: Sequence[Row], size: Amounts, seed: int) -> Compared:
-    search, tests = sets.searching(name, size.part, seed), sets.tests(name, size.tested, seed)
+    search, tests = cells.searching(name, size.part, seed), cells.tests(name, size.tested, seed)
     own = [row for row in rows if row["machine"] == name]
     results = [_cell_result(row) for row in own if "technique" in row]
     best_results = search.best(results)
@@ -171,13 +170,13 @@ def _evaluate(
 ) -> ModelErrors:
     model = search.fit(result.cell, result.options if options is None else options)
     name, seed = search.samples.machine.name, search.seed
-    missed = sets.missed(model, name, tested, seed)
-    by_set = sets.features_and_seconds(name, tested, seed)
+    missed = cells.missed(model, name, tested, seed)
+    by_set = cells.features_and_seconds(name, tested, seed)
     return ModelErrors(
         result=result,
         model=model,
         errors={set_: some / by_set[set_][1] for set_, some in missed.items()},
-        squares=sets.squares(missed),
+        squares=cells.squares(missed),
     )
 
 

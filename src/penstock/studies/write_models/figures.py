@@ -7,11 +7,11 @@ import numpy as np
 from penstock.learn.write_models.regressors import PAPER_TECHNIQUES
 from penstock.report.findings import Bars, Cloud, Figure, Scatter, Series
 from penstock.sim.evaluate.write_samples import TEST_SCALES
-from penstock.studies.captions import load as captions_of
 from penstock.studies.panels import bars, curves
-from penstock.studies.write_models import paper
+from penstock.studies.texts import captions_of
+from penstock.studies.write_models import claims
+from penstock.studies.write_models.cells import ADAPTED
 from penstock.studies.write_models.comparison import NAMES, Compared
-from penstock.studies.write_models.work import ADAPTED
 
 figure = captions_of("write-models")
 
@@ -92,12 +92,12 @@ def _errors(one: Compared, number: int) -> Figure:
 def _shares(compared: Sequence[Compared]) -> Figure:
     def panel(one: Compared, k: int, within: float) -> Bars:
         heights = {
-            "paper's lasso": [paper.SHARES[one.machine][name][k] for name in paper.SETS],
-            "lasso": [one.best["lasso"].share(name, within) for name in paper.SETS],
-            "ours": [one.ours.share(name, within) for name in paper.SETS],
+            "paper's lasso": [claims.SHARES[one.machine][name][k] for name in claims.SETS],
+            "lasso": [one.best["lasso"].share(name, within) for name in claims.SETS],
+            "ours": [one.ours.share(name, within) for name in claims.SETS],
         }
         title = f"{NAMES[one.machine]}, within {within:g}"
-        return bars(title, paper.SETS, heights, y=WRITES, top=1.0, key=True)
+        return bars(title, claims.SETS, heights, y=WRITES, top=1.0, key=True)
 
     panels = [panel(one, k, x) for one in compared for k, x in enumerate((0.2, 0.3))]
     return figure("table-7-accuracy", panels, columns=2)
@@ -106,7 +106,7 @@ def _shares(compared: Sequence[Compared]) -> Figure:
 def _gains(compared: Sequence[Compared]) -> Figure:
     panels = []
     for one in compared:
-        times, part = paper.GAINS[one.machine]
+        times, part = claims.GAINS[one.machine]
         gains = one.gains[ADAPTED]
         series = [
             _distribution("promised", [gain.promised for gain in gains]),

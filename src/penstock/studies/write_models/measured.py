@@ -19,14 +19,14 @@ from penstock.learn.write_models import evaluation, interference, training
 from penstock.learn.write_models.dataset import Dataset
 from penstock.learn.write_models.machine import load
 from penstock.learn.write_models.samples import Sample
-from penstock.learn.write_models.sources import archer, tokio
+from penstock.learn.write_models.sources import archer
 
 WHERE = "PENSTOCK_DATA"
 ARCHER, TOKIO = "archer", "tokio"
 SOURCES = (ARCHER, TOKIO)
 SYSTEMS = ("cori", "mira")
 LARGEST = 1536
-"""Processes that models of ARCHER are made of, at most; larger writes are what they are asked."""
+"""Largest number of processes to train models of ARCHER with; larger writes test them."""
 KINDS = {"identical runs": False, "jobs": True}
 """What a sample has: all runs of a configuration, as in the paper, or those of a job."""
 FLOOR = "floor"
@@ -64,9 +64,10 @@ def _file(pattern: str) -> Path:
 
 def _tokio(system: str, seed: int) -> dict[str, Value]:
     """Return what is known of a run's bandwidth from the load before it, and during it."""
-    runs = interference.write_runs(tokio.read(_file(f"tokio/{system}-*.csv.gz")))
+    file = _file(f"tokio/{system}-*.csv.gz")
+    runs = [run for run in interference.read(file) if run.operation == "write"]
     columns = sorted({name for run in runs for name in run.load})
-    before = [name for name in columns if not name.startswith(tokio.DURING)]
+    before = [name for name in columns if not name.startswith(interference.DURING)]
     known, explained = (interference.errors(runs, some, seed=seed) for some in (before, columns))
     return {
         "machine": TOKIO,
@@ -98,7 +99,7 @@ def _floor() -> dict[str, Value]:
 
 
 def _archer(technique: str, seed: int) -> Iterator[dict[str, Value]]:
-    """Yield what models made of at most 1,536 processes say of each larger write."""
+    """Yield the predictions for each larger write, by models of at most 1,536 processes."""
     ours = technique == training.EXTRAPOLATING
     for kind, name in itertools.product(KINDS, list(TAGS)[:1] if ours else TAGS):
         samples = _samples(kind)

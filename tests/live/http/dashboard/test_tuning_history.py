@@ -1,10 +1,71 @@
 """Tuned values over time, of real I/O nodes under a real job."""
 
+import logging
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
-from live.controller.test_tuning import WITHIN, Tuned
+import pytest
+from live.controller.test_tuning import CONTEXT, WITHIN, Tuned
 from live.http.api_site import client
+
+from penstock.live.controller.tuning import Tuning
+from penstock.live.http.dashboard.tuning_history import TuningHistory
+from penstock.live.protocol.io_node_record import TuningStatus
+from penstock.policies.tuning.ucb1 import Ucb1
+
+
+class OtherTuner(Ucb1):
+    """A third party's tuner, with a state of its own."""
+
+    def __init__(self, state: Any) -> None:
+        super().__init__()
+        self._state = state
+
+    def learned(self) -> dict[str, Any]:
+        if isinstance(self._state, Exception):
+            raise self._state
+        return cast("dict[str, Any]", self._state)
+
+
+def history(**tuners: Ucb1) -> TuningHistory:
+    fields = dict.fromkeys(TuningStatus.__struct_fields__, 0)
+    status = TuningStatus(**fields | {"policy": "other", "parameters": [], "exploring": []})  # type: ignore[arg-type]
+    experience = SimpleNamespace(tuners=tuners)
+    tuning = SimpleNamespace(parameters=[], experience=experience, status=lambda: status)
+    return TuningHistory(cast("Tuning", tuning), lambda: 0.0)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        ["no", "mapping"],
+        {"contexts": 3},
+        {"contexts": [{"values": [1]}]},
+        {
+            "contexts": [
+                {"operation": "write", "pattern": "contiguous", "size": 4096, "load": 1}
+                | {"values": [1, 2], "count": [1.0], "mean": [5.0]}
+            ]
+        },
+        ValueError("broken"),
+    ],
+    ids=["list", "number", "fields", "lengths", "exception"],
+)
+def test_a_tuner_whose_state_cannot_be_read_is_named(
+    state: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others' values are shown; it is logged once, not at every request."""
+    good = Ucb1()
+    good.learn(CONTEXT, 4096, 7.0)
+    tuning = history(aggregation=good, window=OtherTuner(state))
+    with caplog.at_level(logging.WARNING):
+        answers = [tuning.answer() for _ in range(3)]
+    assert {value.parameter for value in answers[-1].arms} == {"aggregation"}
+    assert answers[-1].not_shown == ["window"]
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "window" in line
 
 
 def test_tuned_values_and_what_was_learned(tmp_path: Path) -> None:

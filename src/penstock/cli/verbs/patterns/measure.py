@@ -1,65 +1,107 @@
 """penstock patterns measure: take observations of known access patterns."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
 import click
 
-from penstock import units
 from penstock.cli.common import live_options
+from penstock.cli.common.options import PATH, option, order_seed, typed
 from penstock.cli.common.output import emit_json, json_option
-from penstock.errors import InputError
 from penstock.files import check_writable
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Options of the verb."""
+
+    out: Annotated[
+        Path,
+        option(
+            "--out",
+            metavar="FILE.csv",
+            required=True,
+            type=PATH,
+            help="File for the observations; FILE.csv.jsonl keeps the results of an interrupted "
+            "run.",
+        ),
+    ]
+    sizes: Annotated[
+        str | None,
+        option("--sizes", metavar="SIZE,...", help="Request sizes. Default: 32,256,64,128 KiB."),
+    ]
+    processes: Annotated[
+        str | None,
+        option("--processes", metavar="N,...", help="Numbers of ranks. Default: 4,8,16."),
+    ]
+    io_nodes: Annotated[
+        str | None,
+        option("--io-nodes", metavar="N,...", help="Numbers of I/O nodes. Default: 1,2,4."),
+    ]
+    interval: Annotated[
+        str | None,
+        option("--interval", metavar="TIME", help="Interval of observations. Default: 100 ms."),
+    ]
+    seconds: Annotated[
+        str | None, option("--seconds", metavar="TIME", help="Duration of a run. Default: 1.5 s.")
+    ]
+    volume: Annotated[
+        str | None,
+        option("--volume", metavar="SIZE", help="Total size of a run's files. Default: 320 MiB."),
+    ]
+    keep: Annotated[
+        int | None,
+        option(
+            "--keep",
+            metavar="N",
+            type=click.IntRange(1, 1000),
+            help="Observations per run. Default: 10.",
+        ),
+    ]
+    full: Annotated[
+        bool,
+        option(
+            "--full", is_flag=True, help="The grid of the thesis (128 to 512 ranks): takes hours."
+        ),
+    ]
+    root: Annotated[
+        Path | None,
+        option(
+            "--root",
+            metavar="DIR",
+            type=PATH,
+            help="Directory of the ranks' files. Default: one in memory.",
+        ),
+    ]
+    emulate: Annotated[
+        str | None,
+        option(
+            "--emulate",
+            metavar="SPEC",
+            help="The emulated file system; default: see docs/live/patterns.md.",
+        ),
+    ]
+    seed: Annotated[int, order_seed]
+
+    def grid(self) -> dict[str, Any]:
+        """Return what differs from the survey's own grid."""
+        given = {
+            "sizes": live_options.sizes(self.sizes),
+            "processes": live_options.counts(self.processes, "--processes", (1, 4096)),
+            "io_nodes": live_options.counts(self.io_nodes, "--io-nodes", (1, 64)),
+            "interval": live_options.seconds(self.interval, "--interval"),
+            "seconds": live_options.seconds(self.seconds, "--seconds"),
+            "volume": live_options.volume(self.volume, "--volume") or None,
+            "keep": self.keep,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
 @click.command(short_help="Take observations of known patterns.")
-@click.option(
-    "--out",
-    metavar="FILE.csv",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="File for the observations; FILE.csv.jsonl keeps the results of an interrupted run.",
-)
-@click.option("--sizes", metavar="SIZE,...", help="Request sizes. Default: 32,256,64,128 KiB.")
-@click.option("--processes", metavar="N,...", help="Numbers of ranks. Default: 4,8,16.")
-@click.option("--io-nodes", metavar="N,...", help="Numbers of I/O nodes. Default: 1,2,4.")
-@click.option("--interval", metavar="TIME", help="Interval of observations. Default: 100 ms.")
-@click.option("--seconds", metavar="TIME", help="Duration of a run. Default: 1.5 s.")
-@click.option("--volume", metavar="SIZE", help="Total size of a run's files. Default: 320 MiB.")
-@click.option(
-    "--keep", metavar="N", type=click.IntRange(1, 1000), help="Observations per run. Default: 10."
-)
-@click.option(
-    "--full", is_flag=True, help="The grid of the thesis (128 to 512 ranks): takes hours."
-)
-@click.option(
-    "--root",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Directory of the ranks' files. Default: one in memory.",
-)
-@click.option(
-    "--emulate",
-    metavar="SPEC",
-    help="The emulated file system; default: see docs/live/patterns.md.",
-)
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order of runs.")
+@typed(Options)
 @json_option
-def measure(
-    *,
-    out: Path,
-    sizes: str | None,
-    processes: str | None,
-    io_nodes: str | None,
-    interval: str | None,
-    seconds: str | None,
-    volume: str | None,
-    keep: int | None,
-    full: bool,
-    root: Path | None,
-    emulate: str | None,
-    seed: int,
-    as_json: bool,
-) -> int:
+def measure(*, options: Options, as_json: bool) -> int:
     """Replay every pattern through real I/O nodes, and keep observations of each run.
 
     \b
@@ -78,19 +120,11 @@ def measure(
     from penstock.learn.detection import samples  # noqa: PLC0415
     from penstock.live.measure import pattern_survey  # noqa: PLC0415
 
+    out = options.out
     check_writable(out)
-    options = {
-        "sizes": sizes_of(sizes),
-        "processes": _counts(processes, "--processes", 4096),
-        "io_nodes": _counts(io_nodes, "--io-nodes", 64),
-        "interval": _time(interval, "--interval"),
-        "seconds": _time(seconds, "--seconds"),
-        "volume": live_options.volume(volume, "--volume") or None,
-        "keep": keep,
-    }
-    grid = pattern_survey.grid(full=full, **{k: v for k, v in options.items() if v is not None})
-    emulate = emulate or pattern_survey.EMULATED_STORAGE
-    patterns = pattern_survey.survey(grid, root=root, emulate=emulate, seed=seed)
+    grid = pattern_survey.grid(full=options.full, **options.grid())
+    emulate = options.emulate or pattern_survey.EMULATED_STORAGE
+    patterns = pattern_survey.survey(grid, root=options.root, emulate=emulate, seed=options.seed)
     with Journal(out.with_name(out.name + ".jsonl"), patterns.header) as journal:
         survey.run(patterns, journal, "measuring")
         rows = [samples.sample(row) for row in patterns.rows(journal)]
@@ -103,32 +137,3 @@ def measure(
         click.echo(f"{len(rows)} observations of {runs} runs, on an emulated file system")
         click.echo(f"next: penstock patterns train {out} --out model.json")
     return 0
-
-
-def sizes_of(text: str | None) -> tuple[int, ...] | None:
-    """Parse a list of request sizes; None stays None."""
-    if text is None:
-        return None
-    numbers = [live_options.volume(part.strip(), "--sizes") for part in text.split(",")]
-    if min(numbers) < 1:
-        raise InputError(f"--sizes {text}: a request has at least one byte")
-    return tuple(dict.fromkeys(numbers))
-
-
-def _counts(text: str | None, flag: str, maximum: int) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    numbers = tuple(dict.fromkeys(live_options.numbers(text, flag)))
-    for number in numbers:
-        if not 1 <= number <= maximum:
-            raise InputError(f"{flag} {number}: give 1 to {maximum}")
-    return numbers
-
-
-def _time(text: str | None, flag: str) -> float | None:
-    if text is None:
-        return None
-    try:
-        return units.seconds(text)
-    except InputError as error:
-        raise InputError(f"{flag}: {error}") from error

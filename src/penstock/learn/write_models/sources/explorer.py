@@ -11,7 +11,7 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.files import reason
-from penstock.learn.write_models.samples import Sample
+from penstock.learn.write_models.samples import Sample, from_runs
 from penstock.model.write import Write
 
 
@@ -45,21 +45,17 @@ def samples(content: str, name: str, *, machine: str) -> tuple[Sample, ...]:
         raise InputError(f"{name} is not a runs.jsonl: {reason(error)}") from error
     if header.study != "explore":
         raise InputError(f"{name} is of the study {header.study!r}; give one of 'penstock explore'")
-    times: dict[tuple[str, Write], list[float]] = {}
+    runs: list[tuple[str, Write, float]] = []
     for number, line in enumerate(lines, start=2):
         try:
-            for source, write, seconds in _runs(msgspec.json.decode(line, type=_Line), header):
-                times.setdefault((source, write), []).append(seconds)
+            runs += _runs(msgspec.json.decode(line, type=_Line), header)
         except (msgspec.DecodeError, InputError) as error:
             if number == len(lines) + 1 and not content.endswith("\n"):
                 break  # An interrupted run leaves half a line.
             raise InputError(f"{name}, line {number}: {reason(error)}") from error
-    if not times:
+    if not runs:
         raise InputError(f"{name} has no unmarked runs that wrote")
-    return tuple(
-        Sample(machine=machine, source=source, write=write, times=tuple(runs))
-        for (source, write), runs in times.items()
-    )
+    return from_runs(machine, runs)
 
 
 def _runs(line: _Line, header: _Header) -> Iterator[tuple[str, Write, float]]:

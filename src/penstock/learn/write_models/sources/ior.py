@@ -18,7 +18,7 @@ import msgspec
 from penstock import units
 from penstock.errors import InputError
 from penstock.files import reason
-from penstock.learn.write_models.samples import Sample
+from penstock.learn.write_models.samples import Sample, from_runs
 from penstock.model.write import Write
 
 KIB, MIB = 2**10, 2**20
@@ -52,13 +52,7 @@ def samples(
         raise InputError(f"{name}: {_explain(error)}") from error
     if not runs:
         raise InputError(f"{name}: no write has a result; was IOR run with -w and to its end?")
-    times: dict[tuple[str, Write], list[float]] = {}
-    for source, write, seconds in runs:
-        times.setdefault((source, write), []).append(seconds)
-    return tuple(
-        Sample(machine=machine, source=source, write=write, times=tuple(seconds))
-        for (source, write), seconds in times.items()
-    )
+    return from_runs(machine, runs)
 
 
 ERRORS = (ValueError, TypeError, AttributeError, KeyError, OverflowError, csv.Error)

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
-from penstock.live.controller.job_table import JobEntry
-from penstock.live.controller.turns import PhaseEstimate, PhaseReport
+from penstock.live.controller.job_table import JobEntry, JobObserver
+from penstock.live.controller.turns import PhaseEstimate, PhaseObserver, PhaseReport
 from penstock.live.http.dashboard.lanes import (
     RATE_SECONDS,
     Kind,
@@ -50,7 +50,7 @@ def _isolated(
     return guarded
 
 
-class History:
+class History(JobObserver, PhaseObserver):
     """Turns what jobs do into `lanes`. It observes the controller's jobs and turns."""
 
     def __init__(

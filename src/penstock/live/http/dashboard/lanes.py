@@ -5,13 +5,13 @@ so that a client that has not seen it is sent everything again.
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
 
 from penstock.live.controller.job_table import JobEntry
-from penstock.live.protocol.counters import direct_bytes, forwarded_bytes
+from penstock.live.protocol.job_record import direct_bytes, forwarded_bytes
 from penstock.model import JobId
 
 Kind = Literal["io", "wait", "would-wait"]
@@ -53,48 +53,35 @@ class PhaseRecord(msgspec.Struct, kw_only=True):
     w_iter: float | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Lane:
     """A job, what it does now, and what it did."""
 
-    __slots__ = (
-        "counted",
-        "direct",
-        "intervals",
-        "job",
-        "kind",
-        "mark",
-        "moved",
-        "opened",
-        "patterns",
-        "phase",
-        "phases",
-        "rate",
-        "revision",
-        "share",
-        "shared",
-        "since",
-        "spent",
-        "weight",
-    )
+    job: JobEntry
+    since: float  # the start of its present interval
+    revision: int
+    kind: Kind | None = None  # None: it computes
+    weight: float = 0.0
+    opened: float = 0.0  # the clock when the interval was opened
+    mark: float = 0.0  # that of shares at that time
+    share: float = 0.0  # at that time
+    intervals: deque[tuple[int, float, bytes]] = field(default_factory=deque)
+    """Revision, end, JSON."""
+    phase: PhaseRecord | None = None
+    shared: float = 0.0  # of the phase: share x seconds
+    spent: float = 0.0  # of the phase: seconds
+    phases: deque[PhaseRecord] = field(default_factory=deque)
+    patterns: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=PATTERNS))
+    rate: float = 0.0
+    counted: float = 0.0
+    moved: int = field(init=False)
+    direct: int | None = field(init=False)
 
-    def __init__(self, job: JobEntry, since: float, revision: int) -> None:
-        self.job = job
-        self.revision = revision
-        self.kind: Kind | None = None  # None: it computes
-        self.since = since  # the start of its present interval
-        self.weight = 0.0
-        self.opened, self.mark = 0.0, 0.0  # the clock, and that of shares, when it was opened
-        self.share = 0.0  # at that time
-        self.intervals: deque[tuple[int, float, bytes]] = deque()  # revision, end, JSON
-        self.phase: PhaseRecord | None = None
-        self.shared, self.spent = 0.0, 0.0  # of the phase: share x seconds, and seconds
-        self.phases: deque[PhaseRecord] = deque()
-        self.patterns: deque[tuple[float, str]] = deque(maxlen=PATTERNS)
-        self.rate = 0.0
-        self.moved = forwarded_bytes(job.counters) + direct_bytes(job.counters)
-        self.counted = 0.0
+    def __post_init__(self) -> None:
+        counters = self.job.counters
+        self.moved = forwarded_bytes(counters) + direct_bytes(counters)
         # What a reconnecting job moved before is unknown until its first counters.
-        self.direct = None if job.begin.resumes else direct_bytes(job.counters)
+        self.direct = None if self.job.begin.resumes else direct_bytes(counters)
 
     def intervals_since(self, revision: int) -> list[bytes]:
         """Return the intervals that ended after a revision, as JSON, in order."""

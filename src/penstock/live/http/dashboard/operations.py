@@ -1,23 +1,36 @@
-"""The operations of the dashboard: its page, and the data that the page requests."""
+"""The dashboard's operations: history, tuned values, records and what-if runs of a controller."""
 
+import asyncio
 import logging
-from typing import Annotated
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
-from starlette.requests import Request
-from starlette.responses import Response
 
-from penstock.live.http.dashboard.schema import JobPhases, Timeline, TuningNow
+from penstock.live.controller.supervise import run_forever
+from penstock.live.http.dashboard.history import History
+from penstock.live.http.dashboard.lanes import Lane
+from penstock.live.http.dashboard.sampler import Sampler
+from penstock.live.http.dashboard.schema import Application, JobPhases, Timeline, TuningNow
+from penstock.live.http.dashboard.timeline import TimelineBuilder
+from penstock.live.http.dashboard.tuning_history import TuningHistory
+from penstock.live.http.dispatch import NotFoundError
 from penstock.live.http.openapi import Reply, operation
-from penstock.live.http.policy_list import PolicyChoice
-from penstock.live.http.record_list import RecordedRun
-from penstock.live.http.schema import Dashboard
-from penstock.live.http.static_files import INDEX, TYPES, PageFiles
-from penstock.live.http.what_if_runs import WhatIf, WhatIfRequest, WhatIfStarted
+from penstock.live.http.what_if_choices import (
+    PolicyChoice,
+    RecordedRun,
+    RecordList,
+    check_policies,
+    policy_choices,
+)
+from penstock.live.http.what_if_runs import WhatIf, WhatIfRequest, WhatIfRuns, WhatIfStarted
 from penstock.live.protocol.tokens import Bearer
 
-_MEDIA = tuple(media.partition(";")[0] for media in TYPES.values())
+if TYPE_CHECKING:
+    from penstock.live.controller.controller import Controller
+
 log = logging.getLogger("penstock.controller")
 
 
@@ -28,51 +41,77 @@ class Since(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class DashboardApi:
-    """The dashboard's operations; `client` is None if anonymous."""
+    """Records a controller's history and answers from it; `client` is None if anonymous."""
 
-    def __init__(self, dashboard: Dashboard) -> None:
-        self._dashboard = dashboard
-        self._page = PageFiles()
+    def __init__(self, controller: "Controller") -> None:
+        self._archive = controller.archive
+        self._history = History(controller)
+        self._sampler = Sampler(controller, self._history)
+        self._timelines = TimelineBuilder(controller, self._history, self._sampler)
+        self._tuning = TuningHistory(controller.tuning, self._history.now)
+        self._records = RecordList(controller.state.records, controller.turn_service.header.run)
+        self._what_ifs = WhatIfRuns(self._records)
+        self._policies: list[PolicyChoice] | None = None
 
-    @operation("GET", "/", access="open", media=("text/html",))
-    async def page(self, _: None, request: Request) -> Response:
-        """The dashboard."""
-        return self._page.answer(INDEX, request)
-
-    @operation("GET", "/assets/{name}", access="open", fails=(404,), media=_MEDIA)
-    async def asset(self, _: None, name: str, request: Request) -> Response:
-        """A file of the dashboard."""
-        return self._page.answer(name, request)
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Sample while the block runs; no what-if outlives it."""
+        sampling = asyncio.create_task(run_forever(self._sampler.run, "sampling"))
+        try:
+            yield
+        finally:
+            sampling.cancel()
+            await self._what_ifs.close()
+            with suppress(asyncio.CancelledError):
+                await sampling
 
     @operation("GET", "/v1/timeline")
     async def timeline(self, client: Bearer | None, query: Since) -> Reply[Timeline]:
         """What jobs and I/O nodes did since a cursor."""
-        return await self._dashboard.timeline(query.since, private=client is not None)
+        answer = await self._timelines.answer(query.since, private=client is not None)
+        return Reply(msgspec.Raw(answer))
 
     @operation("GET", "/v1/jobs/{id}/phases", fails=(404,))
     async def phases(self, client: Bearer | None, id: str) -> JobPhases:
         """A job's phases: predicted and observed."""
-        return await self._dashboard.phases(id, private=client is not None)
+        lane = self._history.lanes.by_id.get(id)
+        if lane is None:
+            raise NotFoundError(f"there is no job {id[:80]!r}; GET /v1/timeline lists the jobs")
+        phases = [*lane.phases, *([] if lane.phase is None else [lane.phase])]
+        changes: list[tuple[float, float]] = []
+        for phase in phases:
+            if phase.w_iter is not None and (not changes or changes[-1][1] != phase.w_iter):
+                changes.append((phase.began, phase.w_iter))
+        return JobPhases(
+            job=self._timelines.job(lane, private=client is not None),
+            phases=phases,
+            w_iter=changes,
+            pattern=list(lane.patterns),
+            known=self._application(lane),
+        )
 
     @operation("GET", "/v1/tuning")
     async def tuning(self, _: Bearer | None) -> TuningNow:
         """The tuned parameters of I/O nodes, and what was learned of their values."""
-        return await self._dashboard.tuning()
+        return self._tuning.answer()
 
     @operation("GET", "/v1/policies")
     async def policies(self, _: Bearer | None) -> list[PolicyChoice]:
         """The policies that a what-if can use."""
-        return await self._dashboard.policies()
+        if self._policies is None:
+            self._policies = await asyncio.to_thread(policy_choices)
+        return self._policies
 
     @operation("GET", "/v1/records")
     async def records(self, _: Bearer | None) -> list[RecordedRun]:
-        """The records that a what-if can use."""
-        return await self._dashboard.records()
+        """The records that a what-if can use, newest first."""
+        return await asyncio.to_thread(self._records.runs)
 
     @operation("POST", "/v1/what-if", fails=(404, 409))
     async def start_what_if(self, client: Bearer | None, body: WhatIfRequest) -> WhatIfStarted:
         """Simulate a record under other policies; changes nothing on the site."""
-        id = await self._dashboard.start_what_if(body)
+        check_policies(body.policies, await self.policies(client))
+        id = await self._what_ifs.start(body)
         name = "an anonymous client" if client is None else client.name
         log.info("API: %s started what-if %s of run %s", name, id, body.run)
         return WhatIfStarted(id=id)
@@ -80,9 +119,21 @@ class DashboardApi:
     @operation("GET", "/v1/what-if/{id}", fails=(404,))
     async def what_if(self, _: Bearer | None, id: str) -> Reply[WhatIf]:
         """The state of a what-if, and its result."""
-        return await self._dashboard.what_if(id)
+        return self._what_ifs.answer(id)
 
     @operation("DELETE", "/v1/what-if/{id}", fails=(404,))
     async def cancel_what_if(self, _: Bearer | None, id: str) -> Reply[WhatIf]:
         """End a what-if."""
-        return await self._dashboard.cancel_what_if(id)
+        return await self._what_ifs.cancel(id)
+
+    def _application(self, lane: Lane) -> Application | None:
+        knowledge = self._archive.knowledge(lane.job)
+        if knowledge is None:
+            return None
+        return Application(
+            w_iter=knowledge.w_iter,
+            observations=knowledge.observations,
+            phase_bytes=knowledge.phase_bytes,
+            bandwidth=knowledge.bandwidth,
+            curve={str(count): value for count, value in sorted((knowledge.curve or {}).items())},
+        )

@@ -9,24 +9,23 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from penstock.live.http.dashboard.lanes import Kind, PhaseRecord
+from penstock.live.protocol.job_record import Count, JobSummary
 
-Count = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Stretch = tuple[str, Kind, float, float | None, Share]
 """An interval of a job: its id, kind, start, end (None: it goes on) and mean share."""
 
 
-class LaneJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job of the timeline."""
+class LaneJob(JobSummary, frozen=True, kw_only=True):
+    """A job of the timeline: its public record, and what its lane shows.
 
-    id: str
+    For clients with a token, `state` of a job whose exit status is not 0 is failed.
+    """
+
     serial: Count
-    state: str  # running, ended, lost; failed: its exit status is not 0
-    began: float
     ended: float | None
     nodes: Count
     processes: Count | None
-    io_nodes: list[int]
     doing: str  # computing, transferring, waiting, would wait; or the state of one that ended
     since: float
     share: Share
@@ -35,12 +34,7 @@ class LaneJob(msgspec.Struct, frozen=True, kw_only=True):
     at_most_seconds: float | None
     w_iter: float | None
     pattern: str | None
-    forwarded_bytes: Count
-    direct_bytes: Count
     rate: float  # bytes per second
-    waits: Count
-    waited_seconds: float
-    fail_opens: Count
     mode: str | UnsetType = UNSET  # it would tell apart the jobs of a user with a mode
     user: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
@@ -74,7 +68,7 @@ class NodeNow(msgspec.Struct, frozen=True, kw_only=True):
     tuned: dict[str, int | float | str]
 
 
-class UserNow(msgspec.Struct, frozen=True, kw_only=True):
+class UserNow(msgspec.Struct):
     """Sums over a user's jobs, including those that ended recently."""
 
     user: str
@@ -163,3 +157,5 @@ class TuningNow(msgspec.Struct, frozen=True, kw_only=True):
     """Time, I/O node, parameter, value, whether it was chosen to explore."""
     left_out: Count = 0
     """Candidate values beyond those listed."""
+    not_shown: list[str] = []
+    """Parameters whose tuner keeps what it learned in a form that cannot be shown."""

@@ -2,8 +2,6 @@
 
 import asyncio
 import secrets
-import socket
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
 from itertools import islice
@@ -17,7 +15,7 @@ from penstock.live.http.dashboard.history import WINDOW, History
 from penstock.live.http.dashboard.lanes import Lane
 from penstock.live.http.dashboard.sampler import Sampler
 from penstock.live.http.dashboard.schema import LaneJob, Timeline, UserNow
-from penstock.live.protocol.counters import direct_bytes, fail_opens, forwarded_bytes
+from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
 from penstock.model import JobId
 
 if TYPE_CHECKING:
@@ -37,7 +35,6 @@ class TimelineBuilder:
     def __init__(self, controller: "Controller", history: History, sampler: Sampler) -> None:
         self._controller, self._history, self._sampler = controller, history, sampler
         self._run = secrets.token_hex(6)
-        self._site = socket.gethostname()
         self._lock = asyncio.Lock()
 
     async def answer(self, cursor: str | None, *, private: bool) -> bytes:
@@ -97,7 +94,7 @@ class TimelineBuilder:
             now=self._history.now(),
             window=WINDOW,
             known_since=lanes.known_since,
-            site=self._site,
+            site=controller.deployment.site_name,
             policy=turn_service.policy,
             mode=turn_service.modes.site,
             kill_switch=turn_service.modes.site == "off",
@@ -125,21 +122,23 @@ class TimelineBuilder:
         """Return a job of the timeline."""
         turn_service, history, job = self._controller.turn_service, self._history, lane.job
         id, counters, over = turn_service.turn_id(job.id), job.counters, job.state != "running"
-        begin, longest = job.begin, turn_service.longest_wait
+        began, begin = history.epoch + job.since, job.begin
         model = None if id is None else history.turns.manager.jobs.get(id)
         behind, ahead, most = list[JobId](), 0, None
         if lane.kind in {"wait", "would-wait"} and id is not None:
             behind, ahead = (self._queue() if queue is None else queue).get(id, ([], 0))
             phase = history.turns.states[id].phase
             waited = 0.0 if phase is None else history.clock() - phase.began
-            most = max(longest - waited, 0.0)
+            most = max(turn_service.longest_wait - waited, 0.0)
         failed = private and job.state == "ended" and job.status
+        # Not from the job's whole record: that asks the host for the user's number.
         return LaneJob(
             id=job.id,
             serial=job.serial,
             state="failed" if failed else job.state,
-            began=history.epoch + job.since,
-            ended=None if job.lasted is None else history.epoch + job.since + job.lasted,
+            began=began,
+            seconds=history.now() - began if job.lasted is None else job.lasted,
+            ended=None if job.lasted is None else began + job.lasted,
             nodes=begin.nodes,
             processes=begin.processes,
             io_nodes=list(job.io_nodes),
@@ -164,32 +163,22 @@ class TimelineBuilder:
         )
 
     async def _users(self, lanes: Iterable[Lane]) -> list[UserNow]:
-        sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * 5)
+        users: dict[str, UserNow] = {}
         steps = Steps()
         for lane in lanes:
-            counters = lane.job.counters
-            parts = (
-                lane.job.state == "running",
-                forwarded_bytes(counters),
-                direct_bytes(counters),
-                lane.rate,
-                counters.get("waited", 0) / 1e9,
-            )
-            for i, part in enumerate(parts):
-                sums[lane.job.begin.user][i] += part
+            name, counters = lane.job.begin.user, lane.job.counters
+            if name not in users:
+                users[name] = UserNow(name, 0, 0, 0, 0.0, 0.0)
+            user = users[name]
+            user.jobs += lane.job.state == "running"
+            user.forwarded_bytes += forwarded_bytes(counters)
+            user.direct_bytes += direct_bytes(counters)
+            user.rate += lane.rate
+            user.waited_seconds += counters.get("waited", 0) / 1e9
             await steps.pause()
-        top = nlargest(USERS, sums.items(), key=lambda item: (item[1][3], item[1][1] + item[1][2]))
-        return [
-            UserNow(
-                user=user,
-                jobs=int(jobs),
-                forwarded_bytes=int(forwarded),
-                direct_bytes=int(direct),
-                rate=rate,
-                waited_seconds=waited,
-            )
-            for user, (jobs, forwarded, direct, rate, waited) in top
-        ]
+        return nlargest(
+            USERS, users.values(), key=lambda u: (u.rate, u.forwarded_bytes + u.direct_bytes)
+        )
 
 
 def _w_iter(lane: Lane) -> float | None:

@@ -1,17 +1,20 @@
 """The history of tuned values at each I/O node, and what was learned of each candidate value."""
 
+import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 
 from penstock.live.controller.tuning import Tuning
 from penstock.live.http.dashboard.schema import CandidateValue, Parameter, TuningNow
 from penstock.model import Value
+from penstock.policies.base import Tuner
 
 MOST_CHANGES = 5_000
 MOST_VALUES = 500
 _UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
+log = logging.getLogger("penstock.controller")
 
 
 class _Context(msgspec.Struct):
@@ -41,6 +44,7 @@ class TuningHistory:
         self._tuning, self._now = tuning, now
         self._changes: deque[tuple[float, int, str, Value, bool]] = deque(maxlen=MOST_CHANGES)
         self._last: dict[tuple[int, str], tuple[Value, bool]] = {}
+        self._logged: set[str] = set()  # parameters whose tuner's state could not be read
         if tuning is not None:
             tuning.watch = self._note
 
@@ -50,7 +54,17 @@ class TuningHistory:
         if tuning is None:
             return TuningNow(policy=None)
         status = tuning.status()
-        values = sorted(_candidates(tuning), key=lambda value: -value.chosen)
+        values: list[CandidateValue] = []
+        not_shown: list[str] = []
+        for name, tuner in tuning.experience.tuners.items():
+            try:
+                values += _candidates(name, tuner)
+            except Exception as error:  # a third party's tuner may return anything
+                not_shown.append(name)
+                if name not in self._logged:
+                    self._logged.add(name)
+                    log.warning("what the tuner of %s learned cannot be read: %s", name, error)
+        values.sort(key=lambda value: -value.chosen)
         return TuningNow(
             policy=status.policy,
             applied=status.applied,
@@ -64,6 +78,7 @@ class TuningHistory:
             arms=values[:MOST_VALUES],
             history=list(self._changes),
             left_out=max(len(values) - MOST_VALUES, 0),
+            not_shown=not_shown,
         )
 
     def _note(self) -> None:
@@ -78,23 +93,18 @@ class TuningHistory:
                         self._changes.append((now, number, name, *state))
 
 
-def _candidates(tuning: Tuning) -> Iterator[CandidateValue]:
-    for name, tuner in tuning.experience.tuners.items():
-        try:
-            contexts = msgspec.convert(tuner.learned(), _Learned).contexts
-        except Exception:  # a third party's tuner may return anything
-            continue
-        for context in contexts:
-            for value, count, mean in zip(
-                context.values, context.count, context.mean, strict=False
-            ):
-                yield CandidateValue(
-                    context=str(context),
-                    parameter=name,
-                    value=value,
-                    chosen=count,
-                    reward=mean if count > 0 else None,
-                )
+def _candidates(parameter: str, tuner: Tuner) -> list[CandidateValue]:
+    return [
+        CandidateValue(
+            context=str(context),
+            parameter=parameter,
+            value=value,
+            chosen=count,
+            reward=mean if count > 0 else None,
+        )
+        for context in msgspec.convert(tuner.learned(), _Learned).contexts
+        for value, count, mean in zip(context.values, context.count, context.mean, strict=True)
+    ]
 
 
 def _size(size: int) -> str:

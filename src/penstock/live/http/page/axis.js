@@ -11,9 +11,9 @@ export function ticks(from, to, width, daily = true) {
   const wanted = ((to - from) * LABEL) / Math.max(width, 1);
   const step = STEPS.find((each) => each >= wanted) ?? 86400 * Math.ceil(wanted / 86400);
   const shift = daily ? new Date(1000 * to).getTimezoneOffset() * 60 : 0;
-  const found = [];
-  for (let time = Math.ceil((from - shift) / step) * step + shift; time <= to; time += step) found.push(time);
-  return { times: found, step };
+  const times = [];
+  for (let time = Math.ceil((from - shift) / step) * step + shift; time <= to; time += step) times.push(time);
+  return { times, step };
 }
 
 const seconds = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });

@@ -12,9 +12,9 @@ export function roundTicks(to, from = 0) {
   const raw = range / 4;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => each >= raw * 0.999);
-  const found = [];
-  for (let k = Math.floor(from / step + 1e-9); k * step < to + step * 0.999; k += 1) found.push(k * step);
-  return found;
+  const ticks = [];
+  for (let k = Math.floor(from / step + 1e-9); k * step < to + step * 0.999; k += 1) ticks.push(k * step);
+  return ticks;
 }
 
 function frame(label, wide = WIDE, high = HIGH) {

@@ -125,14 +125,14 @@ export class Gantt {
   }
 
   mark(pen, lane, y, width) {
-    const found = lane.stretches.find((stretch) => stretch[1] === this.at[1]);
-    if (found === undefined) return;
+    const stretch = lane.stretches.find(([, start]) => start === this.at[1]);
+    if (stretch === undefined) return;
     const { from, to, now } = this.range;
     const x = (time) => ((time - from) / (to - from)) * width;
     pen.strokeStyle = palette().focus;
     pen.lineWidth = 2;
-    const left = Math.max(x(found[1]), 0);
-    pen.strokeRect(left, y + 1, Math.max(x(found[2] ?? now) - left, 3), this.rows.height - 2);
+    const left = Math.max(x(stretch[1]), 0);
+    pen.strokeRect(left, y + 1, Math.max(x(stretch[2] ?? now) - left, 3), this.rows.height - 2);
   }
 
   along(id, step) {
@@ -161,8 +161,8 @@ export class Gantt {
     const lane = this.lane(id);
     const time = from + (x / width) * (to - from);
     const slack = (2 * (to - from)) / width;
-    const found = x < 0 ? undefined : lane.stretches.findLast(([, start, end]) => start - slack <= time && time <= (end ?? now) + slack);
-    if (found) this.readout(inWords(id, found, now, this.clock), false);
+    const stretch = x < 0 ? undefined : lane.stretches.findLast(([, start, end]) => start - slack <= time && time <= (end ?? now) + slack);
+    if (stretch) this.readout(inWords(id, stretch, now, this.clock), false);
     else if (x >= 0) {
       const ended = lane.ended && time > lane.ended;
       const there = time >= lane.began && time <= now;

@@ -140,18 +140,18 @@ export class HeatMap {
 
   /** Return [left, right, first sample, last sample] of columns at least a pixel wide. */
   columns(samples, from, to, scale, width) {
-    const found = [];
+    const columns = [];
     for (let k = 0; k < samples.length; k += 1) {
       const right = (samples[k].time - from) * scale;
       if (right < 0) continue;
       const before = k > 0 ? Math.max(samples[k - 1].time, samples[k].time - LASTS) : samples[k].time - 1;
       const left = Math.max(0, Math.floor((before - from) * scale));
       const edge = Math.min(width, Math.max(Math.floor(right), left + 1));
-      const last = found.at(-1);
+      const last = columns.at(-1);
       if (last && edge <= last[1]) last[3] = k;
-      else found.push([last ? Math.max(left, last[1]) : left, edge, k, k]);
+      else columns.push([last ? Math.max(left, last[1]) : left, edge, k, k]);
     }
-    return found;
+    return columns;
   }
 
   say(row, sample, aloud) {

@@ -139,18 +139,18 @@ export class Model {
 
   /** Count jobs by state. */
   counts() {
-    const found = { running: 0, transferring: 0, waiting: 0, would: 0, ended: 0 };
+    const counts = { running: 0, transferring: 0, waiting: 0, would: 0, ended: 0 };
     for (const job of this.jobs.values()) {
       if (!this.runs(job)) {
-        found.ended += 1;
+        counts.ended += 1;
         continue;
       }
-      found.running += 1;
-      if (job.doing === "transferring") found.transferring += 1;
-      else if (job.doing === "waiting") found.waiting += 1;
-      else if (job.doing === "would wait") found.would += 1;
+      counts.running += 1;
+      if (job.doing === "transferring") counts.transferring += 1;
+      else if (job.doing === "waiting") counts.waiting += 1;
+      else if (job.doing === "would wait") counts.would += 1;
     }
-    return found;
+    return counts;
   }
 
   /** Return the ids that match a filter, running jobs first, in an order. */

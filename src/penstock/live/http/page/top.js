@@ -7,17 +7,17 @@ const MOST = 8;
 
 /** Return the n largest by a measure, without sorting all. */
 export function largest(items, n, measure) {
-  const found = [];
+  const entries = [];
   for (const item of items) {
     const value = measure(item);
     if (!(value > 0)) continue;
-    let k = found.length;
-    while (k > 0 && found[k - 1][0] < value) k -= 1;
+    let k = entries.length;
+    while (k > 0 && entries[k - 1][0] < value) k -= 1;
     if (k >= n) continue;
-    found.splice(k, 0, [value, item]);
-    if (found.length > n) found.pop();
+    entries.splice(k, 0, [value, item]);
+    if (entries.length > n) entries.pop();
   }
-  return found.map(([, item]) => item);
+  return entries.map(([, item]) => item);
 }
 
 const num = (text) => ({ text, class: "num" });

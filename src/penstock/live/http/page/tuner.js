@@ -59,7 +59,7 @@ export class Tuner {
       groups.get(key).chosen.push([time, withUnit(parameter, value), tried]);
     }
     const charts = [...groups.values()].sort((a, b) => (a.parameter < b.parameter ? -1 : a.parameter > b.parameter ? 1 : a.node - b.node)).slice(0, CHARTS);
-    const key = JSON.stringify([Math.floor(now / 10), answer.rounds, answer.history?.length, answer.arms]);
+    const key = JSON.stringify([Math.floor(now / 10), answer.rounds, answer.history?.length, answer.arms, answer.not_shown]);
     if (key === this.key && this.element.querySelector(".facts")) return;
     this.key = key;
     this.element.replaceChildren(
@@ -79,7 +79,8 @@ export class Tuner {
 
   learned(answer) {
     const arms = answer.arms ?? [];
-    if (arms.length === 0) return h("p", { class: "empty" }, "Nothing yet.");
+    const notShown = (answer.not_shown ?? []).map((parameter) => h("p", { class: "more" }, `What the tuner of ${parameter} learned cannot be shown; see the controller's log.`));
+    if (arms.length === 0) return notShown.length > 0 ? h("div", {}, notShown) : h("p", { class: "empty" }, "Nothing yet.");
     const best = new Map();
     for (const { context, parameter, reward } of arms) {
       const key = `${context}\u0000${parameter}`;
@@ -92,7 +93,7 @@ export class Tuner {
       return [context, parameter, withUnit(parameter, value), { text: format.count(chosen), class: "num" }, { text: format.rate(reward), class: "num" }, meter, leads ? "best so far" : ""];
     });
     const cut = answer.left_out > 0 ? h("p", { class: "more" }, `and ${answer.left_out} more`) : "";
-    const found = table("What was learned of each candidate value", ["access pattern", "parameter", "candidate value", { text: "chosen", class: "num" }, { text: "per busy second", class: "num" }, "", ""], rows);
-    return h("div", { class: "scrolls learned", tabindex: 0, role: "region", "aria-label": "What was learned" }, found, cut);
+    const rewards = table("What was learned of each candidate value", ["access pattern", "parameter", "candidate value", { text: "chosen", class: "num" }, { text: "per busy second", class: "num" }, "", ""], rows);
+    return h("div", { class: "scrolls learned", tabindex: 0, role: "region", "aria-label": "What was learned" }, rewards, cut, notShown);
   }
 }

@@ -7,15 +7,15 @@ const [QUEUES, PER_QUEUE] = [8, 6];
 
 /** Return [the job ahead or null, [waiting jobs]], the longest queue first. */
 export function queues(model) {
-  const found = new Map();
+  const byFront = new Map();
   for (const job of model.jobs.values()) {
     if (!model.runs(job) || (job.doing !== "waiting" && job.doing !== "would wait")) continue;
     const front = job.behind?.[0] ?? null;
-    if (!found.has(front)) found.set(front, []);
-    found.get(front).push(job);
+    if (!byFront.has(front)) byFront.set(front, []);
+    byFront.get(front).push(job);
   }
-  for (const jobs of found.values()) jobs.sort((a, b) => (a.since ?? 0) - (b.since ?? 0));
-  return [...found.entries()].sort((a, b) => b[1].length - a[1].length);
+  for (const jobs of byFront.values()) jobs.sort((a, b) => (a.since ?? 0) - (b.since ?? 0));
+  return [...byFront.entries()].sort((a, b) => b[1].length - a[1].length);
 }
 
 function link(id) {
@@ -43,16 +43,16 @@ export class Waits {
 
   update() {
     const { model } = this;
-    const found = queues(model);
+    const waitQueues = queues(model);
     const mode = model.head?.mode;
-    if (found.length === 0) {
+    if (waitQueues.length === 0) {
       const why = model.head?.kill_switch
         ? "The kill switch is on: every gate is open."
         : mode === "enforce" ? "No job waits." : `No job would wait. The mode is ${mode}: no job is made to wait.`;
       this.element.replaceChildren(h("p", { class: "empty" }, why));
       return;
     }
-    const parts = found.slice(0, QUEUES).map(([front, jobs]) => {
+    const parts = waitQueues.slice(0, QUEUES).map(([front, jobs]) => {
       const holder = front === null ? undefined : model.jobs.get(front);
       const does = holder?.doing === "transferring" ? `has transferred at ${format.share(holder.share)} for ${format.span(model.now - holder.since)}` : holder?.doing ?? "";
       const title = front === null ? h("span", {}, "other jobs") : link(front);
@@ -63,8 +63,8 @@ export class Waits {
           jobs.length > PER_QUEUE ? h("li", { class: "more" }, `and ${jobs.length - PER_QUEUE} more`) : null),
       );
     });
-    const rest = found.slice(QUEUES).reduce((sum, [, jobs]) => sum + jobs.length, 0);
-    if (rest > 0) parts.push(h("p", { class: "more" }, `and ${format.some(rest, "job")} behind ${format.count(found.length - QUEUES)} others`));
+    const rest = waitQueues.slice(QUEUES).reduce((sum, [, jobs]) => sum + jobs.length, 0);
+    if (rest > 0) parts.push(h("p", { class: "more" }, `and ${format.some(rest, "job")} behind ${format.count(waitQueues.length - QUEUES)} others`));
     const top = this.element.scrollTop;
     this.element.replaceChildren(...parts);
     this.element.scrollTop = top;

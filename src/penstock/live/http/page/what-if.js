@@ -21,9 +21,9 @@ export function choices(records) {
 }
 
 /** Return yesterday's record, or else the newest. */
-export function preferred(found, now) {
+export function preferred(options, now) {
   const yesterday = new Date(1000 * (now - DAY)).toISOString().slice(0, 10);
-  return found.find(({ covers }) => covers === yesterday) ?? found[0];
+  return options.find(({ covers }) => covers === yesterday) ?? options[0];
 }
 
 export class WhatIf {

@@ -1,14 +1,19 @@
 """One Darshan log, read with PyDarshan's bindings: records are read one by one and summed up.
 
-This runs in a process of its own (reader.py), because darshan-util trusts what it reads.
+This runs in a process of its own (reader.py), because darshan-util trusts what it reads: one path
+per line in, one answer per line out, as JSON.
 """
 
 import math
+import os
+import resource
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from penstock.errors import InputError
@@ -23,6 +28,15 @@ LOWEST = ("POSIX", "STDIO", "DFS")
 COUNTED = (*LOWEST, "MPI-IO", "H5D", "PNETCDF_VAR")
 EVERYONE = -1
 """The rank of a record that stands for all processes."""
+ROOM = 4 << 30
+"""Maximum memory in bytes: a damaged log may demand any amount."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The profile of a log, or why it cannot be read."""
+
+    profile: Profile | None = None
+    error: str = ""
 
 
 class Module(NamedTuple):
@@ -240,3 +254,36 @@ def _striping(log: Log, modules: Mapping[str, Module]) -> tuple[int | None, int 
     if not layouts or not max(layouts.values()):
         return None, None
     return layouts.most_common(1)[0][0]
+
+
+def serve() -> None:
+    """Answer each path until standard input ends."""
+    # Anything that the library prints to standard output would be read as an answer.
+    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    from darshan.backend import cffi_backend  # noqa: PLC0415 - takes seconds, and is an extra
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY or soft > ROOM:
+        resource.setrlimit(resource.RLIMIT_AS, (ROOM, hard))
+    for line in sys.stdin.buffer:
+        path = msgspec.json.decode(line, type=str)
+        os.ftruncate(2, 0)
+        os.lseek(2, 0, os.SEEK_SET)
+        out.write(msgspec.json.encode(answer(path, cffi_backend)) + b"\n")
+
+
+def answer(path: str, backend: object) -> Answer:
+    """Read one log; a damaged one may raise anything anywhere in PyDarshan."""
+    try:
+        return Answer(profile=profile(path, backend))
+    except InputError as error:
+        return Answer(error=str(error))
+    except MemoryError:
+        return Answer(error="it demands more memory than any log needs; it is damaged")
+    except Exception as error:
+        return Answer(error=f"it cannot be read ({type(error).__name__}: {error}); it is damaged")
+
+
+if __name__ == "__main__":
+    serve()

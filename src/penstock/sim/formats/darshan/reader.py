@@ -22,7 +22,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.learn.profiles import Profile
-from penstock.sim.formats.darshan.child import Answer, Query
+from penstock.sim.formats.darshan.log import Answer
 
 SUFFIXES = (".darshan", ".darshan_partial")
 PATIENCE, PER_BYTE = 60.0, 2e-5
@@ -116,7 +116,7 @@ class Reader:
         assert self._child.stdin is not None
         self._read += 1
         try:
-            self._child.stdin.write(msgspec.json.encode(Query(str(path))) + b"\n")
+            self._child.stdin.write(msgspec.json.encode(str(path)) + b"\n")
             self._child.stdin.flush()
             line = self._line(time.monotonic() + patience)
         except (BrokenPipeError, EOFError):
@@ -156,7 +156,7 @@ class Reader:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - the child's, closed with it
         self._read, self._buffer = 0, b""
         self._child = subprocess.Popen(
-            [sys.executable, "-P", "-W", "ignore", "-m", "penstock.sim.formats.darshan.child"],
+            [sys.executable, "-P", "-W", "ignore", "-m", "penstock.sim.formats.darshan.log"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,

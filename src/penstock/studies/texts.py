@@ -1,0 +1,164 @@
+"""The texts of every study as data, in TOML.
+
+`claims/STUDY.toml` has one table per claim: its text, who makes it (`by`; the file's own `by` if it
+has none), what the paper says and the rule by which the claim is judged, with what we know about
+the reason where our result differs. `captions/STUDY.toml` has one table per figure, and
+`summaries.toml` one per study. A study computes its results and calls
+
+    claim, figure = claims_of("io-sets"), captions_of("io-sets")
+    claim("fig-4-time", f"{seconds:.2f} s", seconds < 5, limit=5)
+    figure("figure-8", panels, workloads=20)
+
+where keyword arguments fill in the `{limit}` and `{workloads}` of the texts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from penstock.report.findings import (
+    Basis,
+    Claim,
+    Claimant,
+    ClaimReference,
+    Figure,
+    Findings,
+    Items,
+    Panel,
+)
+
+
+class Text(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of a file; its texts may have fields in braces."""
+
+    def filled(self, fields: Mapping[str, object]) -> dict[str, str]:
+        """Return the texts with their fields filled in."""
+        return {name: getattr(self, name).format(**fields) for name in self.__struct_fields__}
+
+
+class ClaimText(Text, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A claim before it is judged."""
+
+    claim: str
+    paper: str
+    rule: str
+    by: Claimant
+    differs: str = ""
+    """Follows the rule where the claim does not hold."""
+
+
+class Caption(Text, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The texts of a figure, and what it rests on."""
+
+    title: str
+    caption: str
+    source: str = "simulated"
+
+
+class Summary(Text, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a study is, and what was simulated, emulated and measured."""
+
+    title: str
+    summary: str
+    simulated: str = ""
+    emulated: str = ""
+    measured: str = ""
+
+
+class ClaimTable:
+    """The claims of one study by their ids; a call judges one of them."""
+
+    def __init__(self, texts: Mapping[str, ClaimText], **shared: object) -> None:
+        self.texts = texts
+        self._shared = shared
+
+    def __call__(
+        self,
+        name: str,
+        ours: str,
+        holds: bool | np.bool_,
+        repeats: ClaimReference | None = None,
+        **fields: object,
+    ) -> Claim:
+        """Return a claim with our result."""
+        text = self.texts[name]
+        filled = text.filled(self._shared | fields)
+        differs = f" {filled['differs']}" if text.differs and not holds else ""
+        return Claim(
+            claim=filled["claim"],
+            by=text.by,
+            paper=filled["paper"],
+            ours=ours,
+            holds=bool(holds),
+            why=f"Rule: {filled['rule']}{differs}",
+            repeats=repeats,
+        )
+
+
+class CaptionTable:
+    """The captions of one study by figure; a call makes the figure."""
+
+    def __init__(self, texts: Mapping[str, Caption]) -> None:
+        self.texts = texts
+
+    def __call__(
+        self,
+        key: str,
+        panels: Sequence[Panel],
+        *,
+        name: str = "",
+        stacked: bool = False,
+        columns: int = 0,
+        **fields: object,
+    ) -> Figure:
+        """Return a figure; `name` is its file's, where several figures share a caption."""
+        texts = self.texts[key].filled(fields)
+        return Figure(name=name or key, panels=panels, stacked=stacked, columns=columns, **texts)
+
+
+@cache
+def claims_of(study: str, **shared: object) -> ClaimTable:
+    """Return the claims of a study; all texts may use the `shared` fields."""
+    content = _read(f"claims/{study}.toml")
+    by = content.pop("by")
+    texts = {name: {"by": by} | table for name, table in content.items()}
+    return ClaimTable(msgspec.convert(texts, dict[str, ClaimText]), **shared)
+
+
+@cache
+def captions_of(study: str) -> CaptionTable:
+    """Return the captions of a study."""
+    return CaptionTable(msgspec.convert(_read(f"captions/{study}.toml"), dict[str, Caption]))
+
+
+def findings_of(
+    study: str,
+    *,
+    claims: Iterable[Claim],
+    figures: Iterable[Figure],
+    table: Sequence[Sequence[str]] = (),
+    provenance: Items = (),
+    **fields: object,
+) -> Findings:
+    """Return the findings of a study with its summary."""
+    texts = msgspec.convert(_read("summaries.toml")[study], Summary).filled(fields)
+    return Findings(
+        title=texts.pop("title"),
+        summary=texts.pop("summary"),
+        claims=list(claims),
+        table=table,
+        figures=list(figures),
+        provenance=provenance,
+        basis=Basis(**texts),
+    )
+
+
+def _read(file: str) -> dict[str, Any]:
+    content: dict[str, Any] = msgspec.toml.decode(
+        (resources.files(__package__) / file).read_bytes()
+    )
+    return content

@@ -1,0 +1,304 @@
+"""The study's cells, their samples (all simulated), and models that several cells need.
+
+Every process that needs samples and models makes them once, and always the same.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from statistics import fmean
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.campaign.cells import Cell
+from penstock.campaign.journal import Value
+from penstock.campaign.sizes import Size
+from penstock.learn.write_models import features, training
+from penstock.learn.write_models.dataset import Dataset
+from penstock.learn.write_models.machine import Machine, load
+from penstock.learn.write_models.model import TrainedModel
+from penstock.learn.write_models.regressors import KERNEL_TECHNIQUES, PAPER_TECHNIQUES, Regressor
+from penstock.learn.write_models.samples import SHORTEST, Sample
+from penstock.learn.write_models.training import Cell as Subset
+from penstock.learn.write_models.training import CellResult, Search
+from penstock.sim.evaluate import write_samples
+from penstock.sim.evaluate.write_path import WritePath
+from penstock.studies.write_models import adaptation, measured
+from penstock.studies.write_models.adaptation import Gain
+
+Floats = NDArray[np.float64]
+MACHINES = ("cetus", "titan")
+UNCONVERGED = "unconverged"
+Subsets = Literal["all", "neighbours", "long"]
+"""All 255 of eight scales, the 36 without gaps, or the 6 of these with six scales and more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amounts:
+    """How much of the paper's evaluation is done."""
+
+    part: float
+    """Part of the paper's training samples."""
+    tested: float = 1.0
+    """Part of the paper's test sets."""
+    adapted: int
+    """Test samples of each machine that are adapted by the chosen lasso."""
+    advised: int
+    """And by our model."""
+    variations: int
+    """Writes a scale whose runs are compared."""
+    forests: Subsets
+    """Forests are the cost of the search: which subsets of scales they are made of."""
+    others: Subsets = "all"
+    """And which the other four of the five."""
+
+
+SIZES: Mapping[Size, Amounts] = {
+    "quick": Amounts(
+        part=0.02,
+        tested=0.05,
+        adapted=6,
+        advised=3,
+        variations=2,
+        forests="long",
+        others="neighbours",
+    ),
+    "fast": Amounts(part=0.25, adapted=60, advised=30, variations=6, forests="neighbours"),
+    "full": Amounts(part=1.0, adapted=400, advised=100, variations=20, forests="all"),
+}
+
+
+@lru_cache(maxsize=4)
+def samples(name: str, part: float, seed: int) -> Sequence[Sample]:
+    """Return the training samples of a machine, those that have not converged too."""
+    machine = load(name)
+    plan = write_samples.plan(machine, part=part)
+    return [
+        sample
+        for scale in write_samples.TRAINING_SCALES
+        for sample in _simulate(machine, scale, plan, seed)
+    ]
+
+
+@lru_cache(maxsize=4)
+def searching(name: str, part: float, seed: int) -> Search:
+    """Return the search over the converged training samples of a machine."""
+    converged_samples = [
+        one for one in samples(name, part, seed) if one.converged(write_samples.RULE)
+    ]
+    return Search(Dataset.from_samples(load(name), converged_samples), seed=seed)
+
+
+@lru_cache(maxsize=4)
+def lasso(name: str, part: float, which: Subsets, seed: int) -> CellResult:
+    """Return the chosen lasso: the same as from the rows of its cells."""
+    search = searching(name, part, seed)
+    return search.best(map(search.evaluate, scale_subsets(search, "lasso", which)))["lasso"]
+
+
+def scale_subsets(search: Search, technique: str, which: Subsets) -> list[Subset]:
+    """Return the subsets of scales that a technique is tried with."""
+    cells = list(search.cells([technique]))
+    if which == "all":
+        return cells
+    places = {scale: place for place, scale in enumerate(search.scales)}
+    # Without gaps: as many scales as places from the first to the last.
+    cells = [s for s in cells if places[s.scales[-1]] - places[s.scales[0]] < len(s.scales)]
+    least = len(search.scales) - 2 if which == "long" else 1
+    return [s for s in cells if len(s.scales) >= least]
+
+
+@lru_cache(maxsize=4)
+def ours(name: str, part: float, seed: int) -> TrainedModel:
+    """Return our model: of all samples, as 'penstock write-model train' makes it.
+
+    One that has not converged counts for less in the fit, and for as much as any in the interval of
+    one run: leaving out what varies most would make runs look alike.
+    """
+    return training.train(Dataset.from_samples(load(name), samples(name, part, seed)), seed=seed)
+
+
+@lru_cache(maxsize=4)
+def tests(name: str, part: float, seed: int) -> Mapping[str, Sequence[Sample]]:
+    """Return the test sets of a machine: small, medium, large and unconverged."""
+    machine = load(name)
+    plan = write_samples.plan(machine, part=part)
+    by_set: dict[str, list[Sample]] = {
+        set_: [] for set_ in (*write_samples.TEST_SCALES, UNCONVERGED)
+    }
+    for set_, scales in write_samples.TEST_SCALES.items():
+        for scale in scales:
+            for sample in _simulate(machine, scale, plan, seed):
+                place = set_ if sample.converged(write_samples.RULE) else UNCONVERGED
+                by_set[place].append(sample)
+    return by_set
+
+
+def _simulate(machine: Machine, scale: int, plan: write_samples.Plan, seed: int) -> list[Sample]:
+    return write_samples.samples(machine, scale, plan.converged[scale], runs=plan.runs, seed=seed)
+
+
+def converged(name: str, part: float, seed: int) -> list[Sample]:
+    """Return the converged test samples of a machine."""
+    by_set = tests(name, part, seed)
+    return [sample for set_ in write_samples.TEST_SCALES for sample in by_set[set_]]
+
+
+@lru_cache(maxsize=4)
+def features_and_seconds(name: str, part: float, seed: int) -> Mapping[str, tuple[Floats, Floats]]:
+    """Return the features of each test set's samples, and what they took."""
+    machine = load(name)
+    return {
+        set_: (
+            features.matrix(machine, [sample.write for sample in some]),
+            np.array([sample.seconds for sample in some]),
+        )
+        for set_, some in tests(name, part, seed).items()
+    }
+
+
+def missed(model: Regressor, name: str, part: float, seed: int) -> Mapping[str, Floats]:
+    """Return by how many seconds a model errs on the samples of each test set."""
+    by_set = features_and_seconds(name, part, seed)
+    return {set_: model.predict(matrix) - seconds for set_, (matrix, seconds) in by_set.items()}
+
+
+def squares(errors: Mapping[str, Floats]) -> dict[str, float]:
+    """Return mean square errors on all converged test samples, and on the unconverged."""
+    converged = np.concatenate([errors[set_] for set_ in write_samples.TEST_SCALES])
+    both = {"converged": converged, UNCONVERGED: errors[UNCONVERGED]}
+    return {part: float(np.mean(some**2)) for part, some in both.items()}
+
+
+VARIATION = "variation"
+OURS = "ours"
+ADAPTED, ADVISED, BY_LASSO = "adaptation", "advice", "advice-by-lasso"
+GAINS = (ADAPTED, ADVISED, BY_LASSO)
+"""By the chosen lasso as in the paper; as 'penstock advise' does by our model, and by the lasso."""
+RUNS = 10
+"""Identical runs whose largest and smallest are compared."""
+CHUNKS = {"linear": 1, "ridge": 1, "lasso": 4, "tree": 4, "forest": 30, "svr": 1, "gaussian": 1}
+"""Cells that the subsets of a technique are spread over."""
+PARTS = 8
+"""Cells that the adapted samples of a machine are spread over."""
+
+
+def cells() -> Iterator[Cell]:
+    """Yield all cells, the longest first."""
+    techniques = (*PAPER_TECHNIQUES, *KERNEL_TECHNIQUES)
+    for technique in ("forest", *(t for t in techniques if t != "forest")):
+        for machine in MACHINES:
+            for chunk in range(CHUNKS[technique]):
+                yield Cell(scenario=f"{machine} {technique}", x=float(chunk), workload=0)
+    for machine in MACHINES:
+        yield Cell(scenario=f"{machine} {OURS}", x=0.0, workload=0)
+        for what in GAINS:
+            for part in range(PARTS):
+                yield Cell(scenario=f"{machine} {what}", x=float(part), workload=0)
+    for machine in MACHINES:
+        test_scales = (s for some in write_samples.TEST_SCALES.values() for s in some)
+        for nodes in (*write_samples.TRAINING_SCALES, *test_scales):
+            yield Cell(scenario=f"{machine} {VARIATION}", x=float(nodes), workload=0)
+    yield from measured.cells()
+
+
+def work(cell: Cell, *, size: Amounts, seed: int) -> list[dict[str, Value]]:
+    """Return the rows of a cell."""
+    machine, _, what = cell.scenario.partition(" ")
+    if what == VARIATION:
+        return list(_varied(machine, int(cell.x), size.variations, seed))
+    if machine in measured.SOURCES:
+        return measured.work(machine, what, seed)
+    if what == OURS:
+        return list(_ours(machine, size, seed))
+    if what in GAINS:
+        return list(_gains(machine, what, int(cell.x), size, seed))
+    search = searching(machine, size.part, seed)
+    some = subsets(search, what, size)[int(cell.x) :: CHUNKS[what]]
+    return [_searched(machine, search, subset, size.tested, seed) for subset in some]
+
+
+def _searched(
+    name: str, search: Search, subset: Subset, tested: float, seed: int
+) -> dict[str, Value]:
+    """Return what a subset of scales reaches: validated, which chooses, and on the test sets."""
+    result, model = search.fit_best(subset)
+    return {
+        "machine": name,
+        "technique": subset.technique,
+        "scales": " ".join(map(str, subset.scales)),
+        "option": result.option,
+        "error": result.error,
+        **squares(missed(model, name, tested, seed)),
+    }
+
+
+def subsets(search: Search, technique: str, size: Amounts) -> list[Subset]:
+    """Return what is tried of a technique: subsets, or all scales for those that fail."""
+    if technique in KERNEL_TECHNIQUES:
+        return [search.base(technique)]
+    which = size.forests if technique == "forest" else size.others
+    return scale_subsets(search, technique, which)
+
+
+def _gains(name: str, what: str, part: int, size: Amounts, seed: int) -> Iterator[dict[str, Value]]:
+    """Yield what adaptation or advice gains for a part of the samples."""
+    most = size.adapted if what == ADAPTED else size.advised
+    samples = adaptation.some(converged(name, size.tested, seed), most)[part::PARTS]
+    chance = np.random.default_rng([seed, 7 + GAINS.index(what), part])
+    gains: Iterable[Gain]
+    if what == ADVISED:
+        gains = adaptation.advised(ours(name, size.part, seed), samples, chance=chance)
+    else:
+        search, result = (
+            searching(name, size.part, seed),
+            lasso(name, size.part, size.others, seed),
+        )
+        if what == BY_LASSO:
+            gains = adaptation.advised(
+                training.train_regression(search, result), samples, chance=chance
+            )
+        else:
+            fitted = search.fit(result.cell, result.options)
+            gains = adaptation.gains(search.samples.machine, fitted, samples, chance=chance)
+    for gain in gains:
+        yield {"machine": name, "gain": what, **asdict(gain)}
+
+
+def _ours(name: str, size: Amounts, seed: int) -> Iterator[dict[str, Value]]:
+    """Yield what our model says of every test sample."""
+    learned = ours(name, size.part, seed)
+    for set_, some in tests(name, size.tested, seed).items():
+        for sample in some:
+            prediction = learned.predict(sample.write)
+            low, high = prediction.run or (prediction.low, prediction.high)
+            yield {
+                "machine": name,
+                "set": set_,
+                "seconds": prediction.seconds,
+                "low": prediction.low,
+                "high": prediction.high,
+                "observed": sample.seconds,
+                "runs_held": fmean(low <= t <= high for t in sample.times),
+            }
+
+
+def _varied(name: str, nodes: int, writes: int, seed: int) -> Iterator[dict[str, Value]]:
+    """Yield how much identical runs of the templates' writes differ."""
+    machine = load(name)
+    chance = np.random.default_rng([seed, nodes])
+    path = WritePath(machine, chance)
+    count = 0
+    for _ in range(100):
+        for write in write_samples.writes(machine, nodes, chance):
+            placed = replace(write, placement=path.place(nodes))
+            # One of ten, so that few writes are not all of the template's first core count.
+            if chance.random() > 0.1 or path.quiet(placed) < SHORTEST:
+                continue
+            times = [path.run(placed).seconds for _ in range(RUNS)]
+            yield {"machine": name, "nodes": nodes, "spread": max(times) / min(times)}
+            count += 1
+            if count == writes:
+                return

@@ -1,0 +1,117 @@
+"""What is said of jobs that run while 'penstock down' ends a controller and 'up' starts another."""
+
+import msgspec
+from live.controller.turn_deployment import Deployed
+from live.controller.turn_harness import TurnHarness
+from live.store.sample_jobs import ended
+
+from penstock.live.controller.explain import advised
+from penstock.live.protocol import messages
+
+MIB = 1 << 20
+
+
+def test_bytes_are_of_the_whole_run_and_phases_of_the_part_that_is_named(site: Deployed) -> None:
+    site.up()
+    job = site.obedient("job")
+    for phases in (1, 2):
+        job.do("write 4")
+        before = site.until("job", lambda job: job.phases == phases)  # noqa: B023
+    assert before.reconnected is None
+    assert "reconnected" not in site.penstock("explain", "job")
+    site.penstock("down")
+    assert "job job.1 continues without a controller" in site.state.log.read_text()
+    site.up()
+    again = site.until("job", lambda job: job.state == "running")
+    assert site.status().forwarded_bytes == again.forwarded_bytes == 8 * MIB
+    assert again.began == before.began
+    assert again.reconnected is not None
+    job.do("write 4")
+    site.until("job", lambda job: job.phases == 1)
+    page = site.penstock("explain", "job")
+    assert "phases and waits for turns are counted from then on.\n  It had 1 phase" in page
+    assert "from earlier runs" not in page
+    assert job.finish()["fail_opens"] == 0
+
+
+def test_a_call_at_the_gate_goes_direct_and_is_no_fail_open(site: Deployed) -> None:
+    """The I/O nodes did not fail: they were told to end."""
+    site.up()
+    holder, waiter = site.obedient("holder"), site.obedient("waiter")
+    site.held(holder, waiter)
+    site.penstock("down")
+    assert waiter.answer() == "write"
+    assert waiter.finish()["fail_opens"] == 0
+
+
+def test_of_two_jobs_that_transfer_none_is_said_to_wait(site: Deployed) -> None:
+    """Both were in a phase when the new controller began; it stops neither."""
+    site.up()
+    jobs = [site.obedient("one"), site.obedient("two")]
+    site.penstock("down")
+    for job in jobs:
+        job.do("begin")
+    site.up()
+    shares = [site.until(job.name, lambda job: job.doing == "transferring").share for job in jobs]
+    assert sorted(shares) == [0.0, 1.0]
+    without = jobs[shares.index(0.0)]
+    assert ", without a turn." in site.penstock("explain", without.name)
+    for job in jobs:
+        job.do("write 1")
+
+
+def test_a_job_that_ends_in_between_is_not_said_to_have_gone_direct(site: Deployed) -> None:
+    site.up()
+    job = site.obedient("job")
+    job.do("write 4")
+    site.until("job", lambda job: job.phases == 1)
+    site.penstock("down")
+    job.finish()
+    site.up()
+    site.until("job", lambda job: job.state == "ended")
+    page = site.penstock("explain", "job")
+    assert "I/O nodes forwarded 4 MiB of its data." in page
+    assert "It has no I/O nodes" not in page
+
+
+def test_advice_names_the_part_of_the_run_that_it_is_about() -> None:
+    job = ended(1, state="ended", phases=3, turn_waited_seconds=2.0)
+    assert "its 3 I/O phases would" in advised(job, "set-10")
+    job = msgspec.structs.replace(job, reconnected=50.0)
+    assert "its 3 I/O phases since it reconnected would" in advised(job, "set-10")
+
+
+def test_a_phase_of_an_earlier_controller_transfers_since_it_began() -> None:
+    """With or without a turn; and it waits for none once another ends."""
+    harness = TurnHarness()
+    for id in ("a", "b"):
+        job, began = harness.start(id), messages.PhaseBegan(phase=7, transferring=40.0)
+        harness.turn_service.phase_began(job, began)
+    assert harness.take() == [("a", "Turn", 7)]
+    harness.now += 2.0
+    for id, share in (("a", 1.0), ("b", 0.0)):
+        record = harness.record(id)
+        assert (record.doing, record.since_seconds) == ("transferring", 42.0)
+        assert record.share == share
+    assert harness.end(harness.jobs["a"], 7) == [("b", "Turn", 7)]
+    assert harness.record("b").since_seconds == 42.0
+    assert harness.record("b").share == 1.0
+
+
+def test_in_mode_observe_it_is_said_what_it_would_wait() -> None:
+    harness = TurnHarness(mode="observe")
+    for id in ("a", "b"):
+        job, began = harness.start(id), messages.PhaseBegan(phase=7, transferring=40.0)
+        harness.turn_service.phase_began(job, began)
+    assert [harness.record(id).doing for id in ("a", "b")] == ["transferring", "waiting"]
+
+
+def test_a_released_phase_transfers_since_its_release() -> None:
+    """Not since it began: until then it waited."""
+    harness = TurnHarness(max_wait=30.0)
+    first, second = harness.start("first"), harness.start("second")
+    harness.begin(first, 1)
+    harness.begin(second, 1)
+    assert harness.wait(30.0) == [("second", "Turn", 1)]
+    harness.now += 1.0
+    assert harness.record("second").since_seconds == 1.0
