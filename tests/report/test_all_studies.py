@@ -132,7 +132,7 @@ def test_papers_and_ours_are_counted_apart() -> None:
             ),
         ]
     )
-    assert [(one.by, one.claims, one.hold) for one in tallies(claims)] == [
+    assert [(by, one.claims, one.hold) for by, one in tallies(claims).items()] == [
         ("io-sets", 1, 1),
         ("packs", 2, 1),
         ("penstock", 1, 1),

@@ -54,7 +54,7 @@ def table(off: Sequence[float], *, unmanaged: float = 0.5, fail_opens: int = 0) 
     return Table(rows)
 
 
-def held(table: Table) -> list[bool]:
+def held(table: Table) -> list[bool | None]:
     return [claim.holds for claim in io_sets.claims(table)]
 
 

@@ -84,7 +84,7 @@ def live_rows(
     return rows
 
 
-def held(rows: list[dict[str, Value]], part: str) -> bool:
+def held(rows: list[dict[str, Value]], part: str) -> bool | None:
     (claim,) = [c for c in real_jobs.claims(Measured(rows)) if part in c.claim]
     return claim.holds
 
@@ -108,7 +108,7 @@ def test_others_must_be_15_per_cent_better_than_the_worst(tuned: float, holds: b
     assert held(live_rows(tuned), "ucb1 learns") is holds
 
 
-def holds_by_author(rows: list[dict[str, Value]], part: str) -> dict[str, bool]:
+def holds_by_author(rows: list[dict[str, Value]], part: str) -> dict[str, bool | None]:
     """Return whether the claims with such words hold, by author."""
     return {c.by: c.holds for c in real_jobs.claims(Measured(rows)) if part in c.claim}
 

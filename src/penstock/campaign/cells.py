@@ -11,11 +11,14 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from penstock import __version__
 from penstock.campaign.executors.dispatch import Piece, complete, result
 from penstock.campaign.executors.local import LocalPool
 from penstock.campaign.executors.pool import ExecutorError, WorkerDiedError
 from penstock.campaign.journal import CellId, Entry, Journal, Row, Value, rows_of
+from penstock.campaign.machine_load import LoadMeter, MachineLoad, busiest
 from penstock.campaign.sizes import Size
 from penstock.errors import InputError
 
@@ -73,12 +76,15 @@ class Results:
     campaign: Campaign
     rows: Sequence[Row]
     seconds: dict[CellId, float]
+    machine: MachineLoad | None = None
+    """What others took of the machine, at most; None: no cell measured time."""
 
     @classmethod
     def from_entries(cls, campaign: Campaign, entries: Sequence[Entry]) -> "Results":
         """Return the results of a campaign from its finished cells."""
         seconds = {entry.cell: entry.seconds for entry in entries}
-        return cls(campaign=campaign, rows=rows_of(entries), seconds=seconds)
+        machine = busiest(entry.machine for entry in entries if entry.machine is not None)
+        return cls(campaign=campaign, rows=rows_of(entries), seconds=seconds, machine=machine)
 
 
 def run(
@@ -115,8 +121,12 @@ def _run_alone(
     journal: Journal,
     advance: Callable[[int], None],
 ) -> None:
+    if not pending:
+        return
+    meter = LoadMeter()
     for cell in pending:
-        journal.add(timed(work, cell))
+        entry = timed(work, cell)
+        journal.add(msgspec.structs.replace(entry, machine=meter.measured()))
         advance(1)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.campaign.machine_load import MachineLoad
 from penstock.errors import InputError
 from penstock.files import claim
 
@@ -22,12 +23,14 @@ Row = Mapping[str, Value]
 CellId = tuple[str, float, int]
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A finished cell: its rows, and how long it took."""
 
     cell: CellId
     seconds: float
     rows: list[dict[str, Value]]
+    machine: MachineLoad | None = None
+    """What others took of the machine meanwhile, where the cell measured time."""
 
 
 class Journal:

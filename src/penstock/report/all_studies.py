@@ -11,7 +11,18 @@ from pathlib import Path
 from typing import Literal
 
 from penstock.report import html
-from penstock.report.findings import OURS, PAPERS, Claim, Claimant, ClaimReference, Findings, Items
+from penstock.report.findings import (
+    NO,
+    OURS,
+    PAPERS,
+    YES,
+    Claim,
+    Claimant,
+    ClaimReference,
+    Findings,
+    Items,
+    Tally,
+)
 from penstock.report.html import tag
 
 State = Literal["done", "failed", "interrupted", "not run"]
@@ -50,15 +61,6 @@ class CountedClaim:
     place: ClaimId
     claim: Claim
     also: Sequence[tuple[ClaimId, Claim]] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """How many claims a paper makes, and how many of them hold."""
-
-    by: Claimant
-    claims: int
-    hold: int
 
 
 def counted(studies: Sequence[StudyResult]) -> list[CountedClaim]:
@@ -124,19 +126,19 @@ def _claims(studies: Sequence[StudyResult]) -> Iterator[tuple[ClaimId, Claim]]:
 
 
 def _merge(group: Sequence[tuple[ClaimId, Claim]]) -> CountedClaim:
-    main = next((one for one in group if not one[1].holds), group[0])
+    main = next((one for one in group if one[1].verdict != YES), group[0])
     return CountedClaim(
         place=main[0], claim=main[1], also=tuple(one for one in group if one is not main)
     )
 
 
-def tallies(claims: Sequence[CountedClaim]) -> list[Tally]:
+def tallies(claims: Sequence[CountedClaim]) -> dict[Claimant, Tally]:
     """Return how many claims hold, of each paper that has any and, last, of ours."""
-    return [
-        Tally(by=by, claims=len(own), hold=sum(one.claim.holds for one in own))
+    return {
+        by: Tally.of(own)
         for by in (*PAPERS, OURS)
-        if (own := [one for one in claims if one.claim.by == by])
-    ]
+        if (own := [one.claim for one in claims if one.claim.by == by])
+    }
 
 
 def of_papers(claims: Sequence[CountedClaim]) -> list[CountedClaim]:
@@ -150,6 +152,11 @@ def of_ours(claims: Sequence[CountedClaim]) -> list[CountedClaim]:
 
 
 TITLE = "The papers' claims, held against our data"
+COUNTING = (
+    "Depend: the paper leaves a choice open, and the claim holds for some readings, not for all. "
+    "Not judged: it compares measured times, and the machine was busy. Not counted: it holds by "
+    "construction, or rests on synthetic data."
+)
 NUMBERS = ("no", "one", "two", "three", "four", "five")
 SECTIONS = {
     "top": "Summary",
@@ -225,7 +232,10 @@ def _score(study: StudyResult) -> str:
     own = [claim for claim in claims if claim.repeats is None]
     if claims and not own:
         return "first look"
-    return f"{sum(claim.holds for claim in own)} / {len(own)}" if own else study.state
+    if not own:
+        return study.state
+    tally = Tally.of(own)
+    return f"{tally.hold} / {tally.claims}"
 
 
 def _contents(studies: Sequence[StudyResult]) -> str:
@@ -239,7 +249,7 @@ def _contents(studies: Sequence[StudyResult]) -> str:
 
 
 def _summary(claims: Sequence[CountedClaim], *, part: bool) -> str:
-    papers = [one.by for one in tallies(claims) if one.by != OURS]
+    papers = [by for by in tallies(claims) if by != OURS]
     number = NUMBERS[len(papers)] if len(papers) < len(NUMBERS) else str(len(papers))
     count = f"{number} paper{'' if len(papers) == 1 else 's'}"
     if not papers:
@@ -271,8 +281,9 @@ def _unfinished(studies: Sequence[StudyResult]) -> str:
 
 def _totals(claims: Sequence[CountedClaim], *, part: bool) -> str:
     def total(some: Sequence[CountedClaim], owner: str) -> str:
-        hold = sum(one.claim.holds for one in some)
-        count, verb = (f"{hold} of {len(some)}", "hold") if some else ("none", "was judged")
+        tally = Tally.of(one.claim for one in some)
+        of = f"{tally.hold} of {tally.claims}"
+        count, verb = (of, "hold") if some else ("none", "was judged")
         return tag("div", tag("strong", count), tag("span", f"{owner} {verb}"), class_="total")
 
     return tag(
@@ -283,32 +294,31 @@ def _totals(claims: Sequence[CountedClaim], *, part: bool) -> str:
     )
 
 
-def _papers(rows: Sequence[Tally]) -> str:
-    def row(one: Tally) -> Sequence[str]:
-        paper = PAPERS.get(one.by)
-        name = "ours" if one.by == OURS else one.by
+def _papers(rows: Mapping[Claimant, Tally]) -> str:
+    def row(by: Claimant, one: Tally) -> Sequence[str]:
+        paper = PAPERS.get(by)
+        name = "ours" if by == OURS else by
         citation = paper.cited if paper is not None else "what we claim beyond the papers"
-        part = f"{100 * one.hold / one.claims:.0f}%"
+        part = f"{100 * one.hold / max(1, one.claims):.0f}%"
         bar = f'<span class="bar" role="img" aria-label="{part} hold"><i style="width: {part}">'
         return (
             f"{tag('strong', escape(name))}<br>{escape(citation)}",
-            str(one.claims),
-            str(one.hold),
-            str(one.claims - one.hold),
+            *map(str, (one.claims, one.hold, one.differ, one.depend, one.not_judged, one.apart)),
             f"{bar}</i></span>",
         )
 
-    columns = ("Whose", "Claims", "Hold", "Do not", "")
-    return html.table(columns, [row(one) for one in rows], kind="papers", numbers=(1, 2, 3))
+    columns = ("Whose", "Claims", "Hold", "Do not", "Depend", "Not judged", "Not counted", "")
+    lines = [row(by, one) for by, one in rows.items()]
+    return html.table(columns, lines, kind="papers", numbers=range(1, 7)) + tag("p", COUNTING)
 
 
 def _differing(claims: Sequence[CountedClaim]) -> list[str]:
-    """Return the claims that do not hold, paper by paper."""
-    differ = [one for one in claims if not one.claim.holds]
+    """Return the claims without a plain yes, paper by paper."""
+    differ = [one for one in claims if one.claim.verdict != YES]
     if not differ:
         return ["<p>None.</p>"]
     pieces = []
-    for by in (one.by for one in tallies(differ)):
+    for by in tallies(differ):
         if by != OURS:
             pieces.append(tag("h3", f"{by}: {escape(PAPERS[by].authors)}"))
         items = (_difference(one) for one in differ if one.claim.by == by)
@@ -320,13 +330,14 @@ def _difference(one: CountedClaim) -> str:
     claim = one.claim
     also = "".join(
         f" {_claim_link(place, place.study)} has it too"
-        + (", and there it holds." if other.holds else ", and there it does not hold either.")
+        + (", and there it holds." if other.verdict == YES else ", with the same result.")
         for place, other in one.also
     )
     return tag(
         "li",
         f"{_claim_link(one.place, claim.claim)} ",
         tag("span", escape(one.place.study), class_="whose"),
+        tag("span", escape(claim.verdict), class_="whose") if claim.verdict != NO else "",
         f"<br><b>Paper:</b> {escape(claim.paper)}. <b>Ours:</b> {escape(claim.ours)}.",
         tag("span", escape(claim.why), also, class_="why"),
     )

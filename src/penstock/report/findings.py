@@ -1,7 +1,7 @@
 """The findings of a study as plain records: studies make them, reports show them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 Claimant = Literal["io-sets", "io-resources", "forwarding", "packs", "write-models", "penstock"]
@@ -70,16 +70,91 @@ class Claim:
 
     `by` is who makes it: a paper, by its short name, or we. `holds` follows from the data by the
     rule that `why` begins with; where our result differs, `why` adds what we know about the reason.
-    A claim of a first look `repeats` one of another study, which counts it.
+    None: the data do not allow a verdict, and `why` says so. A claim of a first look `repeats` one
+    of another study, which counts it.
     """
 
     claim: str
     by: Claimant
     paper: str
     ours: str
-    holds: bool
+    holds: bool | None
     why: str
     repeats: ClaimReference | None = None
+    readings: Mapping[str, bool] = field(default_factory=dict)
+    """Where the paper leaves a choice open: whether the claim holds, for each way to read it.
+    `holds` is the verdict of the first."""
+    apart: str = ""
+    """Why the claim is shown but not counted: "by construction", "synthetic curves"."""
+    by_clock: bool = False
+    """It compares measured times: a busy machine gives no verdict."""
+
+    @property
+    def verdict(self) -> str:
+        """Return the verdict in a word or two: "yes", "no", "3 of 5 readings", "not judged"."""
+        if self.holds is None:
+            return NOT_JUDGED
+        if self.depends:
+            return f"{sum(self.readings.values())} of {len(self.readings)} readings"
+        return YES if self.holds else NO
+
+    @property
+    def depends(self) -> bool:
+        """Whether an open choice decides: the claim holds for some readings, not for all."""
+        return self.holds is not None and len(set(self.readings.values())) > 1
+
+
+YES, NO, NOT_JUDGED = "yes", "no", "not judged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How many claims there are, and what came of them; those counted apart are not in `claims`."""
+
+    claims: int = 0
+    hold: int = 0
+    depend: int = 0
+    not_judged: int = 0
+    apart: int = 0
+
+    @classmethod
+    def of(cls, claims: Iterable[Claim]) -> "Tally":
+        """Count claims."""
+        every = list(claims)
+        own = [claim for claim in every if not claim.apart]
+        return cls(
+            claims=len(own),
+            hold=sum(claim.verdict == YES for claim in own),
+            depend=sum(claim.depends for claim in own),
+            not_judged=sum(claim.holds is None for claim in own),
+            apart=len(every) - len(own),
+        )
+
+    @property
+    def differ(self) -> int:
+        """The number of claims that do not hold, however they are read."""
+        return self.claims - self.hold - self.depend - self.not_judged
+
+    def text(self, noun: str = "claims") -> str:
+        """Return it as a phrase: "20 of 24 claims hold, 1 depends on an open choice"."""
+        parts = [f"{self.hold} of {self.claims} {noun} hold"]
+        if self.depend:
+            verb = "depends" if self.depend == 1 else "depend"
+            parts.append(f"{self.depend} {verb} on an open choice")
+        if self.not_judged:
+            parts.append(f"{self.not_judged} not judged")
+        if self.apart:
+            parts.append(f"{self.apart} shown but not counted")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimLeftOut:
+    """A claim of a paper that no study checks, and the reason."""
+
+    claim: str
+    by: Claimant
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +325,7 @@ class Findings:
     title: str
     summary: str
     claims: Sequence[Claim] = ()
+    left_out: Sequence[ClaimLeftOut] = ()
     table: Sequence[Sequence[str]] = ()
     figures: Sequence[Figure] = ()
     provenance: Items = ()

@@ -6,8 +6,18 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-from penstock.report.findings import OURS, Claim, Figure, Findings, Items
-from penstock.report.tables import NO, YES, tally
+from penstock.report.findings import (
+    NO,
+    OURS,
+    YES,
+    Claim,
+    ClaimLeftOut,
+    Figure,
+    Findings,
+    Items,
+    Tally,
+)
+from penstock.report.tables import tally
 
 PROVENANCE = "How it was made"
 
@@ -35,6 +45,7 @@ def content(
     """Return table, claims and figures, each under its heading."""
     parts: list[tuple[str, list[str]]] = [
         ("Claims", [claims_table(findings.claims, study=study)] if findings.claims else []),
+        ("Claims of the paper that are not checked", left_out_list(findings.left_out)),
         ("Figures", figure_list(findings.figures, pictures)),
     ]
     # Claims come first, unless the study compares rather than claims.
@@ -107,13 +118,15 @@ def claims_table(claims: Sequence[Claim], *, study: str = "study") -> str:
     for number, claim in enumerate(claims, start=1):
         labels = ["ours"] if claim.by == OURS else []
         labels += [f"first look; {claim.repeats.study} judges"] if claim.repeats else []
+        labels += [f"not counted: {claim.apart}"] if claim.apart else []
         marks = "".join(f" {tag('span', escape(one), class_='whose')}" for one in labels)
-        word = YES if claim.holds else NO
+        word = claim.verdict
+        mark = word if word in (YES, NO) else "open"
         row = (
             tag("td", escape(claim.claim), marks),
             tag("td", escape(claim.paper)),
             tag("td", escape(claim.ours), class_="ours"),
-            tag("td", tag("span", word, class_=f"mark {word}")),
+            tag("td", tag("span", word, class_=f"mark {mark}")),
             tag("td", escape(claim.why), class_="why"),
         )
         rows.append(tag("tr", *row, id=anchor(study, number)))
@@ -138,10 +151,17 @@ def _paper_and_ours(claims: Sequence[Claim]) -> str:
     )
     if not ours or not papers:
         return ""
-    return (
-        f": {sum(c.holds for c in papers)} of {len(papers)} of the paper's, "
-        f"{sum(c.holds for c in ours)} of {len(ours)} of ours"
+    paper, own = Tally.of(papers), Tally.of(ours)
+    return f": {paper.hold} of {paper.claims} of the paper's, {own.hold} of {own.claims} of ours"
+
+
+def left_out_list(claims: Sequence[ClaimLeftOut]) -> list[str]:
+    """Return the claims that no study checks, each with the reason."""
+    items = (
+        tag("li", escape(claim.claim), tag("span", escape(claim.reason), class_="why"))
+        for claim in claims
     )
+    return [tag("ul", *items, class_="differs")] if claims else []
 
 
 def figure_list(figures: Sequence[Figure], pictures: Mapping[str, Path]) -> list[str]:

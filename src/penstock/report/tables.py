@@ -8,16 +8,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from penstock.report.findings import Claim
+from penstock.report.findings import YES, Claim, ClaimLeftOut, Tally
 
 COLUMNS = ("claim", "by", "paper", "ours", "holds", "why")
 TERMINAL = ("claim", "paper", "ours", "holds")
-YES, NO = "yes", "no"
 
 
 def cells(claim: Claim) -> dict[str, str]:
     """Return a claim as the texts of its columns."""
-    texts = (claim.claim, claim.by, claim.paper, claim.ours, YES if claim.holds else NO, claim.why)
+    texts = (claim.claim, claim.by, claim.paper, claim.ours, claim.verdict, claim.why)
     return dict(zip(COLUMNS, texts, strict=True))
 
 
@@ -27,11 +26,12 @@ def tally(claims: Sequence[Claim]) -> str:
     small = [claim for claim in claims if claim.repeats is not None]
     parts = []
     if own or not small:
-        parts.append(f"{sum(claim.holds for claim in own)} of {len(own)} claims hold")
+        parts.append(Tally.of(own).text())
     if small:
         where = " and ".join(dict.fromkeys(c.repeats.study for c in small if c.repeats))
+        hold = sum(claim.verdict == YES for claim in small)
         parts.append(
-            f"{sum(claim.holds for claim in small)} of {len(small)} claims are seen to hold at a "
+            f"{hold} of {len(small)} claims are seen to hold at a "
             f"first look, which judges none of them: {where} does"
         )
     return "; ".join(parts)
@@ -48,16 +48,20 @@ def claims_text(claims: Sequence[Claim], width: int = 160) -> str:
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, highlight=False)
     console.print(table)
-    differ = [claim for claim in claims if not claim.holds]
+    differ = [claim for claim in claims if claim.verdict != YES]
     for number, claim in enumerate(differ, start=1):
         console.print(escape(f"{number}. {claim.claim}: {claim.ours}. {claim.why}\n"))
     console.print(tally(claims) + ".")
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
-def claims_markdown(claims: Sequence[Claim]) -> str:
-    """Return the table in Markdown."""
-    return rows_markdown([cells(claim) for claim in claims], COLUMNS)
+def claims_markdown(claims: Sequence[Claim], left_out: Sequence[ClaimLeftOut] = ()) -> str:
+    """Return the table in Markdown, with the claims that are not checked below it."""
+    text = rows_markdown([cells(claim) for claim in claims], COLUMNS)
+    if left_out:
+        rows = [{"not checked": one.claim, "by": one.by, "why": one.reason} for one in left_out]
+        text += "\n" + rows_markdown(rows)
+    return text
 
 
 def rows_markdown(rows: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> str:

@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -21,7 +21,7 @@ from penstock.files import make_directory
 from penstock.progress import message
 from penstock.report import tables
 from penstock.report.all_studies import StudyResult, counted, of_papers, page, partial, tallies
-from penstock.report.findings import Items
+from penstock.report.findings import NO, YES, Claim, Items, Tally
 from penstock.studies import run_study
 from penstock.studies.study import Study
 
@@ -82,17 +82,21 @@ def tally(summary: Summary) -> list[dict[str, object]]:
     """Return how many claims hold: of each paper, of ours, and of all papers on the page."""
     claims = counted(summary.studies)
     rows: list[dict[str, object]] = [
-        {"by": one.by, "claims": one.claims, "hold": one.hold} for one in tallies(claims)
+        {"by": by, **_counts(one)} for by, one in tallies(claims).items()
     ]
-    papers = of_papers(claims)
-    hold = sum(one.claim.holds for one in papers)
+    papers = Tally.of(one.claim for one in of_papers(claims))
     which = "these papers" if partial(summary.studies, summary.absent) else "all papers"
-    return [*rows, {"by": which, "claims": len(papers), "hold": hold}]
+    return [*rows, {"by": which, **_counts(papers)}]
+
+
+def _counts(tally: Tally) -> dict[str, object]:
+    return {**asdict(tally), "differ": tally.differ}
 
 
 def as_data(summary: Summary) -> dict[str, object]:
     """Return the summary as the JSON of `reproduce all --json`."""
     fields = ("title", "state", "problem", "command", "cells", "seconds")
+    counts = _counted(summary)
     return {
         "summary": tally(summary),
         "studies": [
@@ -102,25 +106,39 @@ def as_data(summary: Summary) -> dict[str, object]:
         "taken_in": summary.taken_in,
         "not_asked_for": list(summary.absent),
         "claims": [
-            claim | {"holds": claim["holds"] == "yes", "counted": claim["counted"] == "yes"}
-            for claim in _claims(summary)
+            {"study": study.name, **asdict(claim), "counted": (study.name, number) in counts}
+            for study, number, claim in _numbered(summary)
         ],
     }
 
 
 def _claims(summary: Summary) -> list[dict[str, object]]:
     """Return the claims of all studies; `counted` is "no" where another study counts it."""
-    counts = {(one.place.study, one.place.number) for one in counted(summary.studies)}
+    counts = _counted(summary)
     return [
         {
             "study": study.name,
             **tables.cells(claim),
-            "counted": tables.YES if (study.name, number) in counts else tables.NO,
+            "counted": YES if (study.name, number) in counts else NO,
         }
-        for study in summary.studies
-        if study.findings is not None
-        for number, claim in enumerate(study.findings.claims, start=1)
+        for study, number, claim in _numbered(summary)
     ]
+
+
+def _counted(summary: Summary) -> set[tuple[str, int]]:
+    """Return the claims in the sums, by study and number."""
+    return {
+        (one.place.study, one.place.number)
+        for one in counted(summary.studies)
+        if not one.claim.apart
+    }
+
+
+def _numbered(summary: Summary) -> Iterator[tuple[StudyResult, int, Claim]]:
+    for study in summary.studies:
+        if study.findings is not None:
+            for number, claim in enumerate(study.findings.claims, start=1):
+                yield study, number, claim
 
 
 def _provenance(summary: Summary) -> Items:

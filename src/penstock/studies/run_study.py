@@ -9,12 +9,13 @@ from penstock.campaign import cells
 from penstock.campaign.cells import RESULTS, Results
 from penstock.campaign.executors import WorkerPool
 from penstock.campaign.journal import Journal
+from penstock.campaign.machine_load import MachineLoad
 from penstock.campaign.sizes import CAUTION, QUICK, Size
 from penstock.errors import InputError
 from penstock.files import make_directory, replacing
 from penstock.progress import message, progress
 from penstock.report import html, plots, tables
-from penstock.report.findings import Findings, Items
+from penstock.report.findings import Claim, Findings, Items
 from penstock.studies.study import Study
 
 
@@ -92,6 +93,9 @@ def write(study: Study, results: Results, out: Path) -> Written:
     """Write results, claims, figures and the study's page."""
     campaign = results.campaign
     findings = study.findings(results)
+    if results.machine is not None and not results.machine.quiet:
+        claims = [without_verdict(claim, results.machine) for claim in findings.claims]
+        findings = replace(findings, claims=claims)
     if campaign.size == QUICK:
         marked = [replace(one, source=f"{one.source}, quick") for one in findings.figures]
         findings = replace(findings, figures=marked)
@@ -105,11 +109,12 @@ def write(study: Study, results: Results, out: Path) -> Written:
         ("seed", str(campaign.seed)),
         ("cells", f"{len(campaign.cells)}, each a workload run under several policies"),
         ("computing time", f"{sum(results.seconds.values()):.0f} s over all cores"),
+        *([("other load", _load(results.machine))] if results.machine is not None else []),
     )
     texts = {
         "results.csv": tables.rows_csv(results.rows),
         "claims.csv": tables.claims_csv(findings.claims),
-        "claims.md": tables.claims_markdown(findings.claims),
+        "claims.md": tables.claims_markdown(findings.claims, findings.left_out),
         "report.html": html.page(
             findings, pictures, provenance=provenance, caution=CAUTION[campaign.size]
         ),
@@ -117,6 +122,21 @@ def write(study: Study, results: Results, out: Path) -> Written:
     for name, text in texts.items():
         write_text(out / name, text)
     return Written(findings=findings, pictures=pictures, provenance=provenance)
+
+
+def without_verdict(claim: Claim, machine: MachineLoad) -> Claim:
+    """Return a claim on measured times as not judged, since the machine was busy."""
+    if not claim.by_clock:
+        return claim
+    why = f"{claim.why} Not judged: the machine was busy ({_load(machine)})."
+    return replace(claim, holds=None, why=why)
+
+
+def _load(machine: MachineLoad) -> str:
+    return (
+        f"at most {machine.busy:.0%} of the cores in use by others around a measurement, "
+        f"{machine.steal:.1%} stolen during one"
+    )
 
 
 def write_text(path: Path, text: str) -> None:

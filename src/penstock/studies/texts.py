@@ -2,7 +2,8 @@
 
 `claims/STUDY.toml` has one table per claim: its text, who makes it (`by`; the file's own `by` if it
 has none), what the paper says and the rule by which the claim is judged, with what we know about
-the reason where our result differs. `captions/STUDY.toml` has one table per figure, and
+the reason where our result differs. `[left-out.ID]` has the claims that are not checked, with the
+reason. `captions/STUDY.toml` has one table per figure, and
 `summaries.toml` one per study. A study computes its results and calls
 
     claim, figure = claims_of("io-sets"), captions_of("io-sets")
@@ -24,6 +25,7 @@ from penstock.report.findings import (
     Basis,
     Claim,
     Claimant,
+    ClaimLeftOut,
     ClaimReference,
     Figure,
     Findings,
@@ -31,13 +33,17 @@ from penstock.report.findings import (
     Panel,
 )
 
+LEFT_OUT = "left-out"
+"""In a file of claims: the tables of claims that are not checked, each with its reason."""
+
 
 class Text(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of a file; its texts may have fields in braces."""
 
     def filled(self, fields: Mapping[str, object]) -> dict[str, str]:
         """Return the texts with their fields filled in."""
-        return {name: getattr(self, name).format(**fields) for name in self.__struct_fields__}
+        texts = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return {name: text.format(**fields) for name, text in texts if isinstance(text, str)}
 
 
 class ClaimText(Text, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,6 +55,10 @@ class ClaimText(Text, frozen=True, kw_only=True, forbid_unknown_fields=True):
     by: Claimant
     differs: str = ""
     """Follows the rule where the claim does not hold."""
+    apart: str = ""
+    """Why it is not counted: "by construction", "synthetic curves"."""
+    by_clock: bool = False
+    """It compares measured times, which a busy machine does not give."""
 
 
 class Caption(Text, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -80,23 +90,37 @@ class ClaimTable:
         self,
         name: str,
         ours: str,
-        holds: bool | np.bool_,
+        holds: bool | np.bool_ | None,
         repeats: ClaimReference | None = None,
+        readings: Mapping[str, bool] | None = None,
         **fields: object,
     ) -> Claim:
-        """Return a claim with our result."""
+        """Return a claim with our result.
+
+        `readings` are the verdicts over an open choice, the one of `holds` first.
+        """
         text = self.texts[name]
         filled = text.filled(self._shared | fields)
-        differs = f" {filled['differs']}" if text.differs and not holds else ""
+        verdicts = {name: bool(verdict) for name, verdict in (readings or {}).items()}
+        plain = bool(holds) and all(verdicts.values())
+        differs = f" {filled['differs']}" if text.differs and not plain else ""
+        over = f" Holds for: {_which(verdicts, True)}; not for: {_which(verdicts, False)}."
         return Claim(
             claim=filled["claim"],
             by=text.by,
             paper=filled["paper"],
             ours=ours,
-            holds=bool(holds),
-            why=f"Rule: {filled['rule']}{differs}",
+            holds=None if holds is None else bool(holds),
+            why=f"Rule: {filled['rule']}{differs}{over if verdicts else ''}",
             repeats=repeats,
+            readings=verdicts,
+            apart=filled["apart"],
+            by_clock=text.by_clock,
         )
+
+
+def _which(readings: Mapping[str, bool], verdict: bool) -> str:
+    return ", ".join(name for name, one in readings.items() if one is verdict) or "none"
 
 
 class CaptionTable:
@@ -125,8 +149,17 @@ def claims_of(study: str, **shared: object) -> ClaimTable:
     """Return the claims of a study; all texts may use the `shared` fields."""
     content = _read(f"claims/{study}.toml")
     by = content.pop("by")
+    content.pop(LEFT_OUT, None)
     texts = {name: {"by": by} | table for name, table in content.items()}
     return ClaimTable(msgspec.convert(texts, dict[str, ClaimText]), **shared)
+
+
+@cache
+def left_out_of(study: str) -> tuple[ClaimLeftOut, ...]:
+    """Return the claims of a study's paper that no study checks, with the reasons."""
+    content = _read(f"claims/{study}.toml")
+    tables = content.get(LEFT_OUT, {}).values()
+    return tuple(msgspec.convert({"by": content["by"]} | table, ClaimLeftOut) for table in tables)
 
 
 @cache
@@ -150,6 +183,7 @@ def findings_of(
         title=texts.pop("title"),
         summary=texts.pop("summary"),
         claims=list(claims),
+        left_out=left_out_of(study),
         table=table,
         figures=list(figures),
         provenance=provenance,

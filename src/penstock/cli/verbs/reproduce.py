@@ -169,8 +169,10 @@ def _show_all(summary: "Summary", out: Path, *, as_json: bool) -> None:
     if as_json:
         emit_json(run_all.as_data(summary))
         return
-    rows = [[str(value) for value in row.values()] for row in run_all.tally(summary)]
-    emit_table(("whose", "claims", "hold"), rows)
+    columns = ("by", "claims", "hold", "differ", "depend", "not_judged", "apart")
+    rows = [[str(row[column]) for column in columns] for row in run_all.tally(summary)]
+    heads = ("whose", "claims", "hold", "do not", "depend", "not judged", "not counted")
+    emit_table(heads, rows)
     for study in summary.studies:
         if study.findings is None:
             click.echo(f"{study.name}: {study.state}. {study.problem}")
