@@ -71,7 +71,7 @@ def bootstrap(
     if interval == "percentile":
         low, high = np.quantile(spread, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
         return Estimate(value=value, low=float(low), high=float(high))
-    if n < 2:
+    if n < 2 or not np.isfinite(spread).all():
         return Estimate(value=value, low=math.nan, high=math.nan)
     error = float(spread.std()) * math.sqrt(n / (n - 1))
     reach = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * error

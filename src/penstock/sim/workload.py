@@ -39,8 +39,8 @@ class Workload:
     once all jobs of that barrier have ended. `profile` is the mean characteristic time of the class
     that a generator drew a job from. `curves` is each job's bandwidth by number of resources, which
     gives the length of its I/O on another number of resources. `details` has user, executable,
-    processes and hints. The last three are None if the source has none. `generator` is what drew the
-    jobs; None: they were recorded, or written by people.
+    processes and hints. The last three are None if the source has none. `generator` is what drew
+    the jobs; None: they were recorded, or written by people.
 
     `penstock.sim.checks.check` makes the arrays of a valid workload read-only.
     """

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 # Rich takes longer to import than many verbs take to run, so it is imported where a table is drawn.
 
+GAP = 2
+"""Blanks between two columns."""
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
@@ -34,9 +37,38 @@ def emit_table(
     *,
     title: str = "",
     text: Collection[str] = (),
-) -> None:
-    """Print a table; the first column and those in `text` are text, the others are numbers."""
-    console().print(table(columns, rows, title=title, text=text))
+    drop: Sequence[str] = (),
+    width: int | None = None,
+) -> list[str]:
+    """Print a table; the first column and those in `text` are text, the others are numbers.
+
+    Where the terminal is too narrow, columns of `drop` are left out, in that order, rather than
+    words broken. Return those that were.
+    """
+    terminal = console()
+    columns, rows, dropped = _fit(columns, rows, drop, width or terminal.width)
+    terminal.print(table(columns, rows, title=title, text=text))
+    return [" ".join(column.split()) for column in dropped]
+
+
+def _fit(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], drop: Sequence[str], width: int
+) -> tuple[Sequence[str], Sequence[Sequence[str]], list[str]]:
+    """Return a table without the columns that it is too wide for."""
+    kept = list(range(len(columns)))
+
+    def needed() -> int:
+        texts = ([columns[k], *(row[k] for row in rows)] for k in kept)
+        return sum(max(len(x) for text in t for x in text.split("\n")) + GAP for t in texts) - GAP
+
+    dropped = []
+    for column in drop:
+        if needed() <= width:
+            break
+        if column in columns:
+            kept.remove(columns.index(column))
+            dropped.append(column)
+    return [columns[k] for k in kept], [[row[k] for k in kept] for row in rows], dropped
 
 
 def table(
