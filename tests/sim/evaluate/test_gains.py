@@ -74,6 +74,18 @@ def test_the_base_stays_where_nothing_is_surely_better() -> None:
     assert "no policy is better" in contest({"base": BETTER, "ours": BASE}).choose().reason
 
 
+def test_a_sure_gain_is_taken_though_a_larger_one_is_uncertain() -> None:
+    """The best mean may be chance; the base loses for sure against another."""
+    speeds = {"base": BASE, "sure": BETTER, "lucky": [2.4, 1.1, 0.8, 1.1]}
+    choice = contest(speeds).choose()
+    assert (choice.policy, choice.tied) == ("sure", ["lucky"])
+
+
+def test_a_base_that_cannot_run_live_is_not_kept() -> None:
+    speeds = {"base": BETTER, "ours": BASE}
+    assert contest(speeds, {"base": "profile"}).choose().policy is None
+
+
 def test_one_workload_tells_nothing() -> None:
     choice = contest({"base": [1.0], "ours": [2.0]}).choose()
     assert choice.policy is None

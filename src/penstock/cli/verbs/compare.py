@@ -173,7 +173,8 @@ def compare(
         return
     _show(result, compared, options.plot)
     picked = result["policies"].get(result["choice"]["policy"], {"needs": []})
-    if loaded.config.simulation.knowledge == "exact" and picked["needs"]:
+    exact = loaded.config.simulation.knowledge == "exact" and compared.kind != "packing"
+    if exact and picked["needs"] and result["choice"]["policy"] != result["base"]:
         click.echo(EXACT)
 
 

@@ -137,16 +137,16 @@ class Contest:
                 reason=f"{best} has the best {metric}{among}, on one workload, which does not "
                 "tell how much of that is chance: add --seeds 8",
             )
+        sure = [name for name in self._ranked(candidates) if self.gain(name).above_zero]
+        if not sure:
+            return self._keep_base(candidates, metric)
         tied = [
             name
             for name in self._ranked(candidates)
-            if name != best and not self.gain(best, over=name).above_zero
+            if name not in (sure[0], self.base) and not self.gain(sure[0], over=name).above_zero
         ]
-        if self.base == best or self.base in tied:
-            return self._keep_base(best, [name for name in tied if name != self.base], metric)
-        sure = [name for name in (best, *tied) if self.gain(name).above_zero]
-        picked = min(sure or [best], key=self._demand)
-        others = [name for name in (best, *tied) if name != picked]
+        picked = min((name for name in sure if name in (sure[0], *tied)), key=self._demand)
+        others = [name for name in (sure[0], *tied) if name != picked]
         return Choice(policy=picked, reason=self._why(picked, others, metric), tied=others)
 
     def _ranked(self, names: Sequence[str]) -> list[str]:
@@ -160,11 +160,23 @@ class Contest:
         needs = len(self.needs[name])
         return sources.index(source), needs, self._ranked(self.names).index(name)
 
-    def _keep_base(self, best: str, tied: Sequence[str], metric: str) -> Choice:
-        if best == self.base and not tied:
+    def _keep_base(self, candidates: Sequence[str], metric: str) -> Choice:
+        """Return that no candidate is better than the base for sure."""
+        near = [
+            name
+            for name in self._ranked(candidates)
+            if name != self.base and not self.gain(name).below_zero
+        ]
+        if self.base not in candidates:
+            return Choice(
+                policy=None,
+                reason=f"no policy that can run live is better in {metric} than {self.base}, which "
+                "cannot; compare with one that can",
+                tied=near,
+            )
+        if not near:
             reason = f"no policy is better in {metric} on these {self.count} workloads"
             return Choice(policy=self.base, reason=f"keep {self.base}: {reason}")
-        near = [name for name in dict.fromkeys((best, *tied)) if name != self.base]
         return Choice(
             policy=self.base,
             reason=f"keep {self.base}: in {metric}, {' and '.join(near)} cannot be told apart from "
