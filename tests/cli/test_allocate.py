@@ -65,7 +65,7 @@ def test_people_read_counts_bandwidths_and_why(penstock: Any, jobs: Any) -> None
 
 
 def test_more_io_nodes_than_exist_have_no_bandwidth(penstock: Any, jobs: Any) -> None:
-    """size gives every job one I/O node at least; with 5 for 6 jobs, nobody has its curve's bandwidth."""
+    """size gives every job one I/O node at least; 5 for 6 jobs leave nobody its bandwidth."""
     given = ("allocate", "jobs.json", "--io-nodes", "5", "--nodes", "192")
     size = penstock(*given, "--policy", "size", "--json").json
     assert size["given"] == sum(size["allocation"].values()) > size["io_nodes"] == 5

@@ -129,6 +129,12 @@ class Workload:
         return float(self.alpha_io.sum())
 
     @property
+    def in_pack(self) -> NDArray[np.bool_]:
+        """Whether each job is in a pack, or waits for one."""
+        packed: NDArray[np.bool_] = (self.barrier >= 0) | (self.after >= 0)
+        return packed
+
+    @property
     def steady_part(self) -> tuple[float, ...]:
         """The paper's window, [6000, 14000] of a horizon of 20,000 s; empty without a horizon."""
         return () if self.horizon is None else (0.3 * self.horizon, 0.7 * self.horizon)

@@ -21,7 +21,7 @@ from penstock.cli.common.options import (
     typed,
 )
 from penstock.cli.common.output import emit_json, json_option
-from penstock.cli.common.workload_files import Reader
+from penstock.cli.common.workload_files import Reader, explain_window
 from penstock.config import Loaded
 from penstock.files import check_writable
 from penstock.sim.evaluate.comparison import Entrant, display_name
@@ -170,12 +170,8 @@ def compare(
         plots.write(figure, options.plot)
     if as_json:
         emit_json(result)
-        return
-    _show(result, compared, options.plot)
-    picked = result["policies"].get(result["choice"]["policy"], {"needs": []})
-    exact = loaded.config.simulation.knowledge == "exact" and compared.kind != "packing"
-    if exact and picked["needs"] and result["choice"]["policy"] != result["base"]:
-        click.echo(EXACT)
+    else:
+        _show(result, compared, loaded, options.plot)
 
 
 class _Entrants:
@@ -198,8 +194,10 @@ class _Entrants:
                 yield Entrant(file=name, workload=workload, seed=None if self._seeds == 1 else seed)
 
 
-def _show(result: Mapping[str, Any], compared: Contenders, plot: Path | None) -> None:
-    policies, count = result["policies"], result["workloads"]
+def _show(
+    result: Mapping[str, Any], compared: Contenders, loaded: Loaded, plot: Path | None
+) -> None:
+    policies, count, choice = result["policies"], result["workloads"], result["choice"]
     dropped = comparison_table.show_contest(
         policies,
         _title(result),
@@ -219,9 +217,15 @@ def _show(result: Mapping[str, Any], compared: Contenders, plot: Path | None) ->
         click.echo(f"skipped {entry['policy']} on {entry['file']}: {entry['reason']}")
     if plot is not None:
         click.echo(f"{click.format_filename(plot)}: drawn")
-    reason = result["choice"]["reason"]
-    if len(policies) > 1:
-        click.echo(f"{reason[0].upper()}{reason[1:]}.")
+    windows = {f.get("window") for file in result["files"] for f in file["policies"].values()}
+    if len(windows) == 1 and (window := windows.pop()) is not None:
+        click.echo(explain_window(window, loaded))
+    if len(policies) == 1:
+        return
+    exact = loaded.config.simulation.knowledge == "exact" and compared.kind != "packing"
+    better = choice["policy"] not in (None, result["base"])
+    caution = f" {EXACT}" if exact and better and policies[choice["policy"]]["needs"] else ""
+    click.echo(f"{choice['reason'][0].upper()}{choice['reason'][1:]}.{caution}")
 
 
 def _title(result: Mapping[str, Any]) -> str:
@@ -230,13 +234,8 @@ def _title(result: Mapping[str, Any]) -> str:
     jobs, iterations = (sum(file[key] for file in files) for key in ("jobs", "iterations"))
     name = names[0] if len(names) == 1 else f"{len(names)} files"
     means = f"means over {len(files)} workloads, " if len(files) > 1 else ""
-    windows = {f["window"] for file in files for f in file["policies"].values() if "window" in f}
-    span = ""
-    if len(windows) == 1:
-        begin, end = windows.pop()
-        span = f", measured from {begin:g} to {end:g} s"
     kind = "" if result["kind"] == "sharing" else f"{OF_KIND[result['kind']]}, "
-    return f"{name}: {kind}{means}{jobs:,} jobs, {iterations:,} iterations{span}"
+    return f"{name}: {kind}{means}{jobs:,} jobs, {iterations:,} iterations"
 
 
 def _figure(result: Mapping[str, Any], compared: Contenders) -> Any:

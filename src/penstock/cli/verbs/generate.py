@@ -118,7 +118,7 @@ def generate(
     else:
         click.echo(
             f"{result['file']}: {len(workload):,} jobs, {workload.iterations:,} iterations, "
-            f"omega {workload.omega:.4g}, {units.show_volume(size)}; "
+            f"omega (sum of I/O ratios) {workload.omega:.4g}, {units.show_volume(size)}; "
             f"next: {PRESETS[preset].next.format(file=result['file'])}"
         )
 

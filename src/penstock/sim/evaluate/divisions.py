@@ -15,7 +15,7 @@ from penstock.core import arbiter
 from penstock.errors import InputError
 from penstock.model import Job, Site, Snapshot
 from penstock.sim.evaluate.gains import Metrics
-from penstock.sim.evaluate.placements import JobSet
+from penstock.sim.evaluate.placements import JobSet, Places
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.workload import Workload
 
@@ -55,25 +55,30 @@ class Division:
         with policy_errors(self.allocation.policy, self.placement.policy):
             counts = arbiter.allocate(allocator, snapshot)
             places = arbiter.place(placer, snapshot, counts, {})
-        job_set = JobSet(jobs, site)
-        outcome = job_set.simulate(job_set.places(places), occupancy=True)
-        return {
-            "mean_slowdown": outcome.mean_slowdown,
-            "max_slowdown": outcome.max_slowdown,
-            "rho_io": float(outcome.slowdown_io.mean()),
-            "rho_con": float(outcome.slowdown_congestion.mean()),
-            "spread": outcome.spread,
-            "idle_time": outcome.idle_time,
-            "bandwidth": outcome.bandwidth,
-            "io_load": job_set.load(outcome.counts),
-            "given": int(outcome.counts.sum()),
-        }
+        return measure(jobs, site, [tuple(sorted(places[job.id])) for job in jobs])
 
     def _policies(self) -> tuple[Any, Any]:
         allocator = self.allocation.allocator()
         if allocator is None:
             raise InputError("allocation.policy is 'own'; give the name of an allocation policy")
         return allocator, self.placement.placer(allocator)
+
+
+def measure(jobs: Sequence[Job], site: Site, places: Places) -> dict[str, Any]:
+    """Return the paper's metrics of jobs that run together on these resources."""
+    job_set = JobSet(jobs, site)
+    outcome = job_set.simulate(places, occupancy=True)
+    return {
+        "mean_slowdown": outcome.mean_slowdown,
+        "max_slowdown": outcome.max_slowdown,
+        "rho_io": float(outcome.slowdown_io.mean()),
+        "rho_con": float(outcome.slowdown_congestion.mean()),
+        "spread": outcome.spread,
+        "idle_time": outcome.idle_time,
+        "bandwidth": outcome.bandwidth,
+        "io_load": job_set.load(outcome.counts),
+        "given": int(outcome.counts.sum()),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
