@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Rich takes longer to import than many verbs take to run, so it is imported where a table is drawn.
 
+WRAPPED = 40
+"""Columns of text are wrapped to this width before others are left out."""
 GAP = 2
 """Blanks between two columns."""
 
@@ -46,24 +48,31 @@ def emit_table(
     words broken. Return those that were.
     """
     terminal = console()
-    columns, rows, dropped = _fit(columns, rows, drop, width or terminal.width)
+    columns, rows, dropped = _fit(columns, rows, drop, text, width or terminal.width)
     terminal.print(table(columns, rows, title=title, text=text))
     return [" ".join(column.split()) for column in dropped]
 
 
 def _fit(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], drop: Sequence[str], width: int
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    drop: Sequence[str],
+    text: Collection[str],
+    width: int,
 ) -> tuple[Sequence[str], Sequence[Sequence[str]], list[str]]:
     """Return a table without the columns that it is too wide for."""
     kept = list(range(len(columns)))
 
-    def needed() -> int:
-        texts = ([columns[k], *(row[k] for row in rows)] for k in kept)
-        return sum(max(len(x) for text in t for x in text.split("\n")) + GAP for t in texts) - GAP
+    def needed(k: int) -> int:
+        lines = [
+            line for cell in (columns[k], *(row[k] for row in rows)) for line in cell.split("\n")
+        ]
+        longest = max(map(len, lines))
+        return min(longest, WRAPPED) if k > 0 and columns[k] in text else longest
 
     dropped = []
     for column in drop:
-        if needed() <= width:
+        if sum(needed(k) + GAP for k in kept) - GAP <= width:
             break
         if column in columns:
             kept.remove(columns.index(column))
