@@ -226,7 +226,7 @@ def _packed(run: Run, window: tuple[float, float]) -> dict[str, Any]:
 
 
 def _io_resources(workload: Workload, config: Config) -> dict[str, Any]:
-    """Return the metrics of paper io-resources, or why there are none."""
+    """Return the metrics of paper io-resources, or why they are missing."""
     jobs, site = list(workload.jobs()), config.site.site()
     try:
         divisions.check_curves(workload)
