@@ -34,7 +34,7 @@ class Choice:
     policy: str | None
     reason: str
     tied: Sequence[str] = ()
-    """Policies that cannot be told apart from the best one that can run."""
+    """Policies that can run, and that cannot be told apart from it."""
 
 
 class Contest:
@@ -121,8 +121,8 @@ class Contest:
     def choose(self) -> Choice:
         """Return the policy to take: the best that can run live, if more than chance says so.
 
-        Of policies that are better than the base for sure, and cannot be told apart from the best,
-        it is the one of which a controller knows best what it needs, then the one that needs least.
+        Of policies that are better than the base for sure, and that no other beats for sure, it is
+        the one of which a controller knows best what it needs, then the one that needs least.
         """
         metric = self.metrics.primary.replace("_", " ")
         live = [name for name in self.names if self.runs_live(name)]
@@ -140,14 +140,18 @@ class Contest:
         sure = [name for name in self._ranked(candidates) if self.gain(name).above_zero]
         if not sure:
             return self._keep_base(candidates, metric)
+        unbeaten = [
+            name
+            for name in sure
+            if not any(self.gain(name, over=other).below_zero for other in candidates)
+        ]
+        picked = min(unbeaten, key=self._demand)
         tied = [
             name
             for name in self._ranked(candidates)
-            if name not in (sure[0], self.base) and not self.gain(sure[0], over=name).above_zero
+            if name not in (picked, self.base) and not self.gain(picked, over=name).above_zero
         ]
-        picked = min((name for name in sure if name in (sure[0], *tied)), key=self._demand)
-        others = [name for name in (sure[0], *tied) if name != picked]
-        return Choice(policy=picked, reason=self._why(picked, others, metric), tied=others)
+        return Choice(policy=picked, reason=self._why(picked, tied, metric), tied=tied)
 
     def _ranked(self, names: Sequence[str]) -> list[str]:
         sign = -1 if self.metrics.higher_is_better[self.metrics.primary] else 1
