@@ -91,6 +91,23 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
 }
 
 
+OURS: Mapping[str, frozenset[str]] = {
+    "sharing": frozenset({"fair-finish", "hedged-finish", "token-bucket"}),
+    "allocation": frozenset({"search", "where-known"}),
+    "placement": frozenset({"search"}),
+    "packing": frozenset({"backfill", "dominant-share", "no-barriers"}),
+    "tuning": frozenset(),
+}
+"""The policies that no paper defines, by kind; all others of POLICIES are published."""
+
+
+def origin(kind: str, name: str) -> str:
+    """Return who a policy is from: "published", "penstock", or "other" (a package, or a file)."""
+    if name not in POLICIES[kind]:
+        return "other"
+    return "penstock" if name in OURS[kind] else "published"
+
+
 def table(kind: str) -> dict[str, str]:
     """Return the policies of a kind, including those of installed packages."""
     if kind not in POLICIES:

@@ -64,6 +64,26 @@ def test_people_read_counts_bandwidths_and_why(penstock: Any, jobs: Any) -> None
     assert "its best: direct I/O" in out
 
 
+def test_more_io_nodes_than_exist_have_no_bandwidth(penstock: Any, jobs: Any) -> None:
+    """size gives every job one I/O node at least; 5 for 6 jobs leave nobody its bandwidth."""
+    given = ("allocate", "jobs.json", "--io-nodes", "5", "--nodes", "192")
+    size = penstock(*given, "--policy", "size", "--json").json
+    assert size["given"] == sum(size["allocation"].values()) > size["io_nodes"] == 5
+    assert (size["exceeds"], size["bandwidth"]) == (True, None)
+    assert f"{size['given']} I/O nodes are given, 5 exist" in size["reason"]
+    assert {job["bandwidth"] for job in size["jobs"]} == {None}
+    assert all(job["bandwidth_alone"] > 0 for job in size["jobs"])
+    out = penstock(*given, "--policy", "size").out
+    assert "more I/O nodes than exist, so jobs share" in out
+    assert "total bandwidth" not in out
+    fits = penstock(*given, "--policy", "mckp", "--json").json
+    assert (fits["exceeds"], "reason" in fits) == (False, False)
+    assert fits["bandwidth"] == pytest.approx(sum(job["bandwidth"] for job in fits["jobs"]))
+    placed = ("place", "jobs.json", "--io-nodes", "5", "--nodes", "192", "--allocation", "size")
+    assert penstock(*placed, "--json").json["exceeds"]
+    assert "5 exist: jobs share" in penstock(*placed).out
+
+
 def test_options_and_the_configuration_count(penstock: Any, jobs: Any) -> None:
     given = ("--io-nodes", "6", "--no-direct", "--set", "allocation.options.shared=true")
     out = penstock("allocate", "jobs.json", *given).out

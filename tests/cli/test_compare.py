@@ -1,6 +1,7 @@
 """penstock compare: the same figures as simulate, side by side."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,151 @@ def test_all_policies_by_default_with_simulate_s_figures(penstock: Any, jobs: st
     assert ranked == sorted(ranked, reverse=True)
 
 
-def test_gains_are_over_fair_share(penstock: Any, jobs: str) -> None:
-    policies = penstock("compare", jobs, "--json").json["policies"]
-    fair, fcfs = policies["fair-share"], policies["exclusive-fcfs"]
-    assert fcfs["gain"]["makespan"] == pytest.approx(1 - fcfs["makespan"] / fair["makespan"])
-    assert fcfs["gain"]["utilization"] == pytest.approx(
-        fcfs["utilization"] / fair["utilization"] - 1
+def test_gains_are_over_fair_share_or_else_over_the_first(penstock: Any, jobs: str) -> None:
+    result = penstock("compare", jobs, "--json").json
+    fair, fcfs = (result["policies"][name] for name in ("fair-share", "exclusive-fcfs"))
+    assert (result["base"], result["workloads"], result["kind"]) == ("fair-share", 1, "sharing")
+    assert fcfs["gain"] == pytest.approx(fcfs["utilization"] / fair["utilization"] - 1)
+    makespan = fcfs["gains"]["makespan"]["value"]
+    assert makespan == pytest.approx(1 - fcfs["makespan"] / fair["makespan"])
+    assert fair["gain"] == 0
+    given = ("--policies", "exclusive-fcfs,set-10", "--json")
+    assert penstock("compare", jobs, *given).json["base"] == "exclusive-fcfs"
+    assert "relative to exclusive-fcfs" in penstock("compare", jobs, *given[:2]).out
+
+
+def test_one_workload_has_no_interval_and_no_choice(penstock: Any, jobs: str) -> None:
+    result = penstock("compare", jobs, "--policies", "fair-share,set-10", "--json").json
+    set_10 = result["policies"]["set-10"]
+    assert (set_10["low"], set_10["high"], set_10["wins"]) == (None, None, 1)
+    assert result["choice"]["policy"] is None
+    out = penstock("compare", jobs, "--policies", "fair-share,set-10").out
+    assert out.splitlines()[-1].endswith("does not tell how much of that is chance: add --seeds 8.")
+
+
+@pytest.fixture
+def drawn(penstock: Any) -> str:
+    penstock("generate", "io-sets", "--jobs", "9", "--horizon", "600", "--out", "drawn.json")
+    return "drawn.json"
+
+
+def test_seeds_draw_a_generated_file_again(penstock: Any, drawn: str) -> None:
+    """The workloads are those that `generate` writes with the seeds 1, 2 and 3."""
+    names = [drawn]
+    for seed in ("2", "3"):
+        names.append(f"{seed}.npz")
+        size = ("--jobs", "9", "--horizon", "600")
+        penstock("generate", "io-sets", *size, "--seed", seed, "--out", names[-1])
+    given = ("--policies", "fair-share,set-10", "--json")
+    by_seed = penstock("compare", drawn, "--seeds", "3", *given).json
+    by_file = penstock("compare", *names, *given).json
+    assert by_seed["policies"] == by_file["policies"]
+    assert by_seed["method"] == ["3 draws of the generator io-sets, seeds 1 to 3"]
+    assert [file["seed"] for file in by_seed["files"]] == [1, 2, 3]
+    again = penstock("compare", *names, "--seeds", "2", *given)
+    assert again.status == 2
+    assert "with --seeds 2 both would draw seed 2; give one" in again.err
+
+
+def test_seeds_vary_any_other_file(penstock: Any, jobs: str) -> None:
+    given = ("--policies", "fair-share,set-10,exclusive-fcfs", "--json")
+    result = penstock("compare", jobs, "--seeds", "6", *given).json
+    (method,) = result["method"]
+    assert method.startswith("jobs.json and 5 variants of it, in which each job is released later")
+    one, *varied = result["files"]
+    assert one["policies"] == penstock("compare", jobs, *given).json["files"][0]["policies"]
+    assert all(file["policies"] != one["policies"] for file in varied)
+    assert {(f["jobs"], f["iterations"], f["omega"]) for f in result["files"]} == {
+        (one["jobs"], one["iterations"], one["omega"])
+    }
+    assert result == penstock("compare", jobs, "--seeds", "6", *given).json
+
+
+def test_a_generated_file_that_was_changed_is_varied(
+    penstock: Any, drawn: str, directory: Path
+) -> None:
+    content = json.loads((directory / drawn).read_text())
+    content["jobs"][0]["phases"][0][0] += 1
+    (directory / drawn).write_text(json.dumps(content))
+    (method,) = penstock("compare", drawn, "--seeds", "2", "--json").json["method"]
+    assert "it was changed after it was generated" in method
+    content["generator"]["preset"] = "of-mine"
+    (directory / drawn).write_text(json.dumps(content))
+    (method,) = penstock("compare", drawn, "--seeds", "2", "--json").json["method"]
+    assert "1 variants" in method
+
+
+def test_intervals_wins_needs_and_live(penstock: Any, drawn: str) -> None:
+    names = "fair-share,set-10,clairvoyant-sets,exclusive-fcfs"
+    result = penstock("compare", drawn, "--seeds", "6", "--policies", names, "--json").json
+    for name, figures in result["policies"].items():
+        values, base = (
+            [file["policies"][n]["utilization"] for file in result["files"]]
+            for n in (name, "fair-share")
+        )
+        assert figures["wins"] == sum(v > b for v, b in zip(values, base, strict=True))
+        assert figures["gain"] == pytest.approx(sum(values) / sum(base) - 1)
+        assert figures["low"] <= figures["gain"] <= figures["high"]
+    needs = {name: (f["needs"], f["live"]) for name, f in result["policies"].items()}
+    assert needs == {
+        "fair-share": ([], True),
+        "set-10": (["w_iter"], True),
+        "clairvoyant-sets": (["profile"], False),
+        "exclusive-fcfs": ([], True),
+    }
+    assert result["choice"]["policy"] != "clairvoyant-sets"
+    out = penstock("compare", drawn, "--seeds", "6", "--policies", names).out
+    assert "/6 " in out
+    assert "6 draws of the generator io-sets, seeds 1 to 6" in out
+    for cell in ("profile", "w_iter", "nothing", "yes, learnt", "no"):
+        assert cell in out
+
+
+def test_the_last_line_takes_what_is_better_for_sure(penstock: Any, directory: Path) -> None:
+    """A short job behind a long transfer: fair-share halves its wait on every workload."""
+    long = {"id": "long", "phases": [[1, 60]] * 3}
+    short = [{"id": f"s{k}", "phases": [[5, 1]] * 30} for k in range(3)]
+    (directory / "w.json").write_text(json.dumps({"jobs": [long, *short]}))
+    given = ("compare", "w.json", "--seeds", "8", "--policies", "exclusive-fcfs,fair-share")
+    choice = penstock(*given, "--json").json["choice"]
+    assert choice["policy"] == "fair-share"
+    assert penstock(*given).out.splitlines()[-1].startswith("Keep fair-share")
+    alike = ("compare", "w.json", "--seeds", "8", "--policies", "lowest-id,exclusive-fcfs,set-10")
+    result = penstock(*alike, "--json").json
+    assert result["choice"]["policy"] == "set-10"
+    assert result["choice"]["reason"].startswith("take set-10: +")
+    assert "it can run live (w_iter: learnt)" in result["choice"]["reason"]
+    assert "--knowledge learned" in penstock(*alike).out.splitlines()[-1]
+
+
+def test_policies_that_cannot_be_told_apart(penstock: Any, drawn: str, directory: Path) -> None:
+    (directory / "mine.py").write_text(
+        "from penstock.policies.sharing.fair_share import FairShare\n"
+        "class Mine(FairShare):\n"
+        "    needs = frozenset({'w_iter'})\n"
     )
-    assert set(fair["gain"].values()) == {0}
-    alone = penstock("compare", jobs, "--policies", "set-10", "--json").json
-    assert alone["policies"]["set-10"]["gain"] is None
+    given = ("compare", drawn, "--seeds", "4", "--policies", "fair-share,./mine.py:Mine", "--json")
+    choice = penstock(*given).json["choice"]
+    assert (choice["policy"], choice["tied"]) == ("fair-share", ["./mine.py:Mine"])
+    assert "cannot be told apart" in choice["reason"]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_the_plot(penstock: Any, jobs: str, directory: Path, suffix: str) -> None:
+    given = ("compare", jobs, "--policies", "fair-share,set-10", "--plot", f"g{suffix}")
+    assert f"g{suffix}: drawn" in penstock(*given, "--seeds", "3").out
+    heads = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+    assert (directory / f"g{suffix}").read_bytes().startswith(heads[suffix])
+    assert penstock(*given[:-1], "g.gif").status == 2
+
+
+def test_seeds_are_kept_and_added(penstock: Any, drawn: str, directory: Path) -> None:
+    given = ("compare", drawn, "--policies", "fair-share,set-10", "--out", "kept")
+    penstock(*given, "--seeds", "2")
+    penstock(*given, "--seeds", "4")
+    lines = (directory / "kept" / "cells.jsonl").read_text().splitlines()
+    assert len(lines) == 1 + 2 * 4
+    assert "seed" in (directory / "kept" / "results.csv").read_text().splitlines()[0].split(",")
 
 
 def test_several_files_give_means(penstock: Any, jobs: str) -> None:
@@ -86,7 +222,8 @@ def test_options_count_for_the_policy_they_belong_to(
     longest = penstock(*arguments, *turned).json["policies"]
     assert shortest[mine]["max_stretch"] == pytest.approx(12 / 8)
     assert longest[mine]["max_stretch"] == pytest.approx(16 / 8)
-    assert longest["set-10"] == shortest["set-10"]
+    metrics = {m: longest["set-10"][m] for m in METRICS}
+    assert metrics == {m: shortest["set-10"][m] for m in METRICS}
 
 
 def test_processes_give_what_threads_give(
@@ -113,3 +250,20 @@ def test_for_people_the_best_have_stars(penstock: Any, jobs: str) -> None:
     assert first.count("*") == len(COLUMNS)
     assert "22.0000*" in first
     assert "+0.00%" in second
+
+
+def test_a_narrow_terminal_drops_columns_and_breaks_no_word(
+    penstock: Any, drawn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    given = ("compare", drawn, "--seeds", "3", "--policies", "fair-share,greedy-com,set-10")
+    for columns in ("60", "80", "120"):
+        monkeypatch.setenv("COLUMNS", columns)
+        out = penstock(*given).out
+        table = re.sub(r"\x1b\[\d*m", "", out[: out.index("* best")]).splitlines()
+        assert all(len(line.rstrip()) <= int(columns) for line in table)
+        first_words = {line.split()[0] for line in table if line.split()}
+        assert {"policy", "fair-share", "greedy-com", "set-10"} <= first_words
+        assert "utilization" in out
+        assert ("left out of this narrow terminal" in out) == (columns != "120")

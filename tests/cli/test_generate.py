@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.sim import formats
+from penstock.sim import formats, generators
 from penstock.sim.formats import free_memory
 from penstock.sim.generators import PRESETS
 
@@ -77,3 +77,15 @@ def test_more_than_memory_holds_is_refused_at_once(
         assert result.status == 2
         assert "of memory, but 8 GiB are available" in result.err
     assert not (directory / "w.npz").exists()
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz"])
+def test_a_file_says_what_drew_it(penstock: Any, directory: Path, suffix: str) -> None:
+    options = ("--n-h", "3", "--n-l", "1", "--jobs", "6", "--horizon", "300", "--seed", "4")
+    penstock("generate", "io-sets", *options, "--out", f"w{suffix}")
+    workload = formats.read(directory / f"w{suffix}")
+    assert (workload.profile == [10, 10, 10, 100, 100, 1000]).all()
+    assert workload.generator is not None
+    assert (workload.generator.preset, workload.generator.seed) == ("io-sets", 4)
+    drawn = generators.draw("io-sets", 4, workload.generator.options)
+    assert (drawn.compute == workload.compute).all()

@@ -102,7 +102,9 @@ def test_a_policy_of_ones_own(penstock: Any, half_io: str) -> None:
     ("args", "message"),
     [
         (("--nodes", "2"), "job 'a' needs 4 nodes, but a partition has 2"),
-        (("--nodes", "16", "--io-nodes", "5"), "do not divide into 5 partitions"),
+        (("--nodes", "16", "--io-nodes", "5"), "job 'a' needs 4 nodes, but a partition has 3"),
+        (("--nodes", "16", "--out", "jobs.json"), "would replace the jobs"),
+        (("--nodes", "16", "--out", "packed.csv"), "ends in none of .json, .npz"),
         ((), "set site.nodes"),
         (("--nodes", "16", "--io-nodes", "0"), "give at least 1"),
         (("--nodes", "-1"), "site.nodes is -1"),
@@ -140,6 +142,68 @@ def test_jobs_that_cannot_be_packed(
     assert result.status == 2
     assert message in result.err
     assert "jobs.json" in result.err
+
+
+def test_nodes_that_do_not_divide_are_left_over(penstock: Any, half_io: str) -> None:
+    given = ("pack", half_io, "--nodes", "14", "--io-nodes", "3")
+    answer = penstock(*given, "--json").json
+    assert (answer["partition"], answer["left_over"], answer["left_out"]) == (4, 2, [])
+    assert answer == penstock(*given[:3], "12", *given[4:], "--json").json | {"left_over": 2}
+    assert "2 compute nodes are left over" in penstock(*given).out
+
+
+def test_a_job_larger_than_a_partition_is_left_out(penstock: Any, directory: Path) -> None:
+    small = {"nodes": 4, "compute": 50, "volume": 50}
+    file = write({"id": "a", **small}, {"id": "wide", **small, "nodes": 9}, {"id": "b", **small})
+    answer = penstock("pack", file, *SITE, "--json", "--out", "packed.json").json
+    (out,) = answer["left_out"]
+    assert (out["job"], out["nodes"]) == ("wide", 9)
+    assert sorted(job for pack in answer["packs"] for job in pack["jobs"]) == ["a", "b"]
+    written = json.loads(Path("packed.json").read_text())
+    assert [job["id"] for job in written["jobs"]] == ["a", "b"]
+    text = penstock("pack", file, *SITE).out
+    assert "left out wide: it needs 9 nodes, a partition has 8 nodes" in text
+
+
+def test_packed_jobs_are_a_workload_that_simulate_reads(penstock: Any, half_io: str) -> None:
+    """a and b run together, c after both; alone they take 100, 90 and 40 s."""
+    out = penstock("pack", half_io, "--nodes", "16", "--out", "packed.json").out
+    assert "--set site.resources=1 --set site.nodes=16" in out
+    jobs = json.loads(Path("packed.json").read_text())["jobs"]
+    assert [(job["id"], job["pack"], job.get("after")) for job in jobs] == [
+        ("a", "0", None),
+        ("b", "0", None),
+        ("c", "1", "0"),
+    ]
+    assert len(jobs[0]["phases"]) == 11
+    assert sum(compute for compute, _ in jobs[0]["phases"]) == pytest.approx(50)
+    given = ("simulate", "packed.json", "--policy", "exclusive-fcfs", "--set", "site.nodes=16")
+    result = penstock(*given, "--jobs", "--json").json
+    by_name = {job["job"]: job for job in result["per_job"]}
+    c = by_name["c"]
+    assert c["start"] == pytest.approx(max(by_name[name]["finish"] for name in "ab"))
+    assert c["stretch"] == c["stretch_from_start"] == pytest.approx(1)
+    assert c["stretch_from_release"] == pytest.approx(c["finish"] / 40)
+    from_start = max(job["stretch_from_start"] for job in result["per_job"])
+    assert result["max_stretch"] == result["max_stretch_from_start"] == pytest.approx(from_start)
+    assert result["max_stretch_from_release"] == pytest.approx(c["finish"] / 40)
+    assert (result["packs"], result["min_yield"]) == (2, 1 / result["max_stretch"])
+    worst = max(by_name[name]["stretch_from_start"] for name in "ab")
+    assert result["pack_stretch"] == pytest.approx((worst + 1) / 2)
+    assert result["executing"] == pytest.approx(4 * 230 / (16 * result["makespan"]))
+    assert result["executing"] + result["delayed"] + result["idle"] == pytest.approx(1)
+    assert result["overrun"] == pytest.approx(result["makespan"] / 140)
+    text = penstock(*given).out
+    for name in ("max_stretch_from_start", "max_stretch_from_release", "pack_stretch", "overrun"):
+        assert name in text
+
+
+def test_a_queue_without_barriers_is_no_workload_file(penstock: Any, half_io: str) -> None:
+    given = ("pack", half_io, *SITE, "--policy", "dominant-share", "--out", "packed.json")
+    result = penstock(*given)
+    assert result.status == 2
+    assert "'penstock compare FILE --packing A,B' simulates it exactly" in result.err
+    assert not Path("packed.json").exists()
 
 
 def test_a_curve_with_nan(penstock: Any, directory: Path) -> None:

@@ -1,6 +1,7 @@
 """penstock policies: every policy can be found and understood."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,32 @@ def test_every_policy_has_a_line(penstock: Any) -> None:
         assert not entry["summary"].startswith(entry["name"])
     table = penstock("policies").out
     assert all(entry["name"] in table for entry in entries)
+
+
+def test_published_policies_and_our_own_are_listed_apart(penstock: Any) -> None:
+    out = penstock("policies", "--kind", "sharing").out
+    published, own = out.split("sharing policies, Penstock's own")
+    assert "sharing policies, published in a paper" in published
+    names = {"published": published, "penstock": own}
+    for entry in penstock("policies", "--kind", "sharing", "--json").json:
+        assert f"\n{entry['name']} " in names[entry["origin"]]
+    assert "from     Penstock's own" in penstock("policies", "fair-finish").out
+
+
+@pytest.mark.parametrize("kind", registry.POLICIES)
+def test_a_published_policy_names_its_paper(penstock: Any, kind: str) -> None:
+    entries = penstock("policies", "--kind", kind, "--json").json
+    source = re.compile(r"([Pp]aper|[Tt]hesis) \w|Benoit")
+    for entry in entries:
+        if entry["origin"] == "published":
+            assert source.search(" ".join(entry["description"].split())), entry["name"]
+    assert registry.OURS[kind] <= {entry["name"] for entry in entries}
+
+
+def test_whether_a_policy_runs_live(penstock: Any) -> None:
+    live = {e["name"]: e["live"] for e in penstock("policies", "--json").json}
+    assert (live["set-10"], live["clairvoyant-sets"], live["first-fit"]) == (True, False, False)
+    assert "live     yes, learnt" in penstock("policies", "set-10").out
 
 
 def test_one_policy_with_its_options(penstock: Any) -> None:

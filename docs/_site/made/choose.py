@@ -6,6 +6,7 @@ from statistics import fmean
 from made import policies
 from made.text import escaped, table
 from penstock import registry
+from penstock.core import live_knowledge
 from penstock.sim.engine import simulate
 from penstock.sim.generators import PRESETS
 from penstock.sim.metrics import measure
@@ -13,9 +14,6 @@ from penstock.sim.metrics import measure
 SEEDS = range(4)
 METRICS = {"utilization": max, "max_stretch": min, "io_slowdown": min}
 BEST = 3
-ANNOUNCED = frozenset({"remaining", "io", "work"})
-LEARNT = frozenset({"w_iter", "progress", "curve", "best-count", "nodes", "processes"})
-PER_RUN = frozenset({"volume", "compute"})
 
 
 @cache
@@ -26,16 +24,7 @@ def tables() -> dict[str, str]:
 
 def live(kind: str, name: str) -> str:
     """Say whether a controller can know what a policy needs, and from whom."""
-    needs = frozenset(getattr(registry.load(kind, name), "needs", ()))
-    if kind == "packing":
-        return "no: plans a queue before it starts"
-    if policies.UNKNOWABLE in needs:
-        return "no"
-    if needs & PER_RUN:
-        return "partly: jobs with no history get the default"
-    if needs & ANNOUNCED:
-        return "yes, announced"
-    return "yes, learnt" if needs & LEARNT else "yes"
+    return live_knowledge.in_words(kind, getattr(registry.load(kind, name), "needs", ()))
 
 
 def _sharing() -> str:

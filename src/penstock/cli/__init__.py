@@ -17,6 +17,10 @@ VERBS: Mapping[str, tuple[str, str]] = {
         "penstock.cli.verbs.compare:compare",
         "Simulate workloads under several policies, side by side.",
     ),
+    "sweep": (
+        "penstock.cli.verbs.sweep:sweep",
+        "Compare policies over the parameters of a generator.",
+    ),
     "what-if": (
         "penstock.cli.verbs.what_if:what_if",
         "Simulate a recorded day under other policies.",

@@ -13,6 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from penstock.files import replacing
 from penstock.report.findings import Bars, Curves, Dots, Figure, HeatMap, Lanes, Panel, Scatter
+from penstock.report.gantt import check_format
 from penstock.report.panels import (
     bars_width,
     draw_bars,
@@ -123,6 +124,14 @@ def save(figure: Figure, directory: Path) -> dict[str, Path]:
             with replacing(files[extension]) as partial:
                 canvas.savefig(partial, dpi=160, metadata=metadata)
     return files
+
+
+def write(figure: Figure, path: Path) -> None:
+    """Write a figure into one file, in the format that its suffix says."""
+    check_format(path)
+    canvas = draw(figure)
+    with mpl.rc_context(STYLE), replacing(path) as partial:
+        canvas.savefig(partial, dpi=160, format=path.suffix.lower().removeprefix("."))
 
 
 def _room(panel: Panel, *, first: bool) -> Room:

@@ -40,7 +40,10 @@ class JobMetrics:
     io_slowdown: Floats
     """Time not computing over isolated I/O time; NaN for a job without I/O in the window."""
     stretch: Floats
-    """Time present over work done; NaN for a job that is not there."""
+    """Time over work done, from the release, or from the start for a job in a pack, whose wait for
+    the packs before it is the schedule's; NaN for a job that is not there."""
+    stretch_from_release: Floats
+    stretch_from_start: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +55,7 @@ class Metrics:
     nodes. At most `utilization_bound`."""
     max_stretch: float
     """The worst job's elapsed time over its effective work: largest T / (e_cpu + e_io). At least
-    1."""
+    1. The time of a job in a pack counts from its start, of all others from their release."""
     io_slowdown: float
     """Time waiting for or doing I/O over isolated I/O time: geometric mean of (T - e_cpu) /
     (T_io e_iter). At least 1."""
@@ -92,7 +95,7 @@ def measure(run: Run, window: tuple[float, float] | None = None) -> Metrics:
     nodes = workload.nodes
     work = jobs.compute + jobs.io
     slowdown = jobs.io_slowdown[np.isfinite(jobs.io_slowdown)]
-    max_stretch = float(jobs.stretch[there].max())
+    max_stretch = worst(jobs.stretch)
     held = float(jobs.running.sum())
     return Metrics(
         utilization=float(jobs.compute.sum()) / held if held else math.nan,
@@ -104,6 +107,12 @@ def measure(run: Run, window: tuple[float, float] | None = None) -> Metrics:
         utilization_bound=1 - workload.omega / len(workload),
         window=window,
     )
+
+
+def worst(stretch: Floats) -> float:
+    """Return the largest stretch of the jobs that have one."""
+    known = stretch[~np.isnan(stretch)]
+    return float(known.max()) if len(known) else math.nan
 
 
 def measure_jobs(run: Run, window: tuple[float, float]) -> JobMetrics:
@@ -124,7 +133,8 @@ def measure_jobs(run: Run, window: tuple[float, float]) -> JobMetrics:
     with np.errstate(divide="ignore", invalid="ignore"):
         isolated = t_io * iterations
         slowdown = np.where(isolated > 0, (running - compute) / isolated, np.nan)
-        stretch = np.where(present > 0, present / (compute + io), np.nan)
+        by_release = np.where(present > 0, present / (compute + io), np.nan)
+        by_start = np.where(running > 0, running / (compute + io), np.nan)
     slowdown[~(slowdown > 0)] = np.nan
     return JobMetrics(
         present=present,
@@ -133,7 +143,9 @@ def measure_jobs(run: Run, window: tuple[float, float]) -> JobMetrics:
         io=io,
         iterations=iterations,
         io_slowdown=slowdown,
-        stretch=stretch,
+        stretch=np.where(workload.in_pack, by_start, by_release),
+        stretch_from_release=by_release,
+        stretch_from_start=by_start,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -20,6 +21,14 @@ Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
 
+class Generator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What drew a workload: a generator by its name, its options and its seed."""
+
+    preset: str
+    seed: int
+    options: dict[str, int | float | None] = {}
+
+
 class Workload:
     """Jobs and their phases: job j owns the iterations [offsets[j], offsets[j + 1]).
 
@@ -30,7 +39,8 @@ class Workload:
     once all jobs of that barrier have ended. `profile` is the mean characteristic time of the class
     that a generator drew a job from. `curves` is each job's bandwidth by number of resources, which
     gives the length of its I/O on another number of resources. `details` has user, executable,
-    processes and hints. The last three are None if the source has none.
+    processes and hints. The last three are None if the source has none. `generator` is what drew
+    the jobs; None: they were recorded, or written by people.
 
     `penstock.sim.checks.check` makes the arrays of a valid workload read-only.
     """
@@ -53,6 +63,7 @@ class Workload:
         horizon: float | None = None,
         curves: Sequence[Curve | None] | None = None,
         details: Sequence[Mapping[str, Any]] | None = None,
+        generator: Generator | None = None,
     ) -> None:
         def array(values: ArrayLike | None, dtype: type, default: Any = None) -> NDArray[Any]:
             # A view: the caller's own array stays writable.
@@ -74,6 +85,7 @@ class Workload:
         self.horizon = horizon
         self.curves = curves
         self.details = details
+        self.generator = generator
         self.checked_for: set[tuple[int, int]] = set()
         """Numbers of resources and nodes of the sites that this workload is valid for."""
 
@@ -115,6 +127,12 @@ class Workload:
     def omega(self) -> float:
         """The I/O stress of the site: the sum of alpha_io."""
         return float(self.alpha_io.sum())
+
+    @property
+    def in_pack(self) -> NDArray[np.bool_]:
+        """Whether each job is in a pack, or waits for one."""
+        packed: NDArray[np.bool_] = (self.barrier >= 0) | (self.after >= 0)
+        return packed
 
     @property
     def steady_part(self) -> tuple[float, ...]:

@@ -1,46 +1,16 @@
-"""Rows of a campaign as samples: means over workloads with bootstrap intervals.
+"""Rows of a campaign as samples: means over workloads with bootstrap intervals."""
 
-Single runs say little (fair-share is numerically chaotic: a change in the twelfth digit moves its
-figures by per cents), so everything here is a mean over workloads. All policies run the
-same workloads, so gains are computed workload by workload: the bootstrap draws whole workloads.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Row, Value
+from penstock.campaign.statistics import Estimate, Floats, bootstrap
 from penstock.report.findings import Series
 
-Floats = NDArray[np.float64]
-RESAMPLES = 2000
-CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A figure and its confidence interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __format__(self, form: str) -> str:
-        """Return "value [low, high]"; a lone workload has no interval. "%" is as for a float."""
-        value, low, high = (f"{v:{form}}" for v in (self.value, self.low, self.high))
-        ends = f" [{low}, {high}]".replace("%", "")
-        return value if self.low == self.high else value + ends
-
-    def __sub__(self, other: float) -> "Estimate":
-        return Estimate(value=self.value - other, low=self.low - other, high=self.high - other)
-
-    def __neg__(self) -> "Estimate":
-        return Estimate(value=-self.value, low=-self.high, high=-self.low)
+__all__ = ["Estimate", "Floats", "Table", "above", "below", "bootstrap", "curve", "each", "row"]
 
 
 def each(values: Mapping[Any, object], form: str = "{} {}", separator: str = ", ") -> str:
@@ -62,26 +32,6 @@ def row(cell: Cell, policy: str, **values: Value) -> dict[str, Value]:
     """Return the row of a policy that met the workload of a cell."""
     key: dict[str, Value] = {"scenario": cell.scenario, "x": cell.x, "workload": cell.workload}
     return key | {"policy": policy} | values
-
-
-def bootstrap(statistic: Callable[..., Floats], *samples: Floats) -> Estimate:
-    """Estimate a statistic of paired samples, each one row per workload.
-
-    `statistic` gets the means over workloads, one entry (or row) per resample.
-    """
-    weights = _weights(len(samples[0]))
-    value = statistic(*(sample.mean(axis=0, keepdims=True) for sample in samples))[0]
-    spread = statistic(*(weights @ sample for sample in samples))
-    low, high = np.quantile(spread, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Estimate(value=float(value), low=float(low), high=float(high))
-
-
-@cache
-def _weights(n: int) -> Floats:
-    """Return the weight of each of n workloads in each resample."""
-    rng = np.random.default_rng(n)
-    draws: Floats = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES) / n
-    return draws
 
 
 def curve(label: str, by_point: Mapping[float, Estimate], scale: float = 1.0) -> Series:

@@ -47,6 +47,8 @@ class Configuration:
     """Defaults in words, where they depend on other input."""
     options_of: str | None = None
     """The section whose policy gets the values of --option."""
+    lists: Collection[str] = ()
+    """Sections whose flag may list several policies, A,B,...: the verb gets these as `several`."""
 
     def __call__(self, command: F) -> F:
         """Add the options to a verb."""
@@ -65,6 +67,8 @@ class Configuration:
 
     def load(self, arguments: dict[str, Any]) -> "config.Loaded":
         """Take the configuration's options out of the arguments, and load it."""
+        if self.lists:
+            arguments["several"] = self._several(arguments)
         settings = [config.Setting.parse(text) for text in arguments.pop("settings")]
         settings += [
             _setting(flag, key, value)
@@ -79,6 +83,26 @@ class Configuration:
             for key, value in self.defaults.items()
         ]
         return config.load(file, settings, defaults=defaults, policies=self.policies)
+
+    def _several(self, arguments: dict[str, Any]) -> dict[str, list[str]]:
+        """Take the lists out of the arguments; a single policy stays a setting."""
+        several = {}
+        for flag, key in self.flags.items():
+            section, text = key.partition(".")[0], arguments[_parameter(key)]
+            if key == f"{section}.policy" and section in self.lists and "," in (text or ""):
+                several[section] = policy_names(flag, text)
+                arguments[_parameter(key)] = None
+        return several
+
+
+def policy_names(flag: str, text: str) -> list[str]:
+    """Return the policies of a list A,B,...; InputError for one that is named twice."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise InputError(f"{flag} {text!r} has an empty name; give A,B,...")
+    if len(set(names)) < len(names):
+        raise InputError(f"{flag} {text!r} names a policy twice; name each once")
+    return names
 
 
 _CONFIG = click.option(

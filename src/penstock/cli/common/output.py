@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 # Rich takes longer to import than many verbs take to run, so it is imported where a table is drawn.
 
+WRAPPED = 40
+"""Columns of text are wrapped to this width before others are left out."""
+GAP = 2
+"""Blanks between two columns."""
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
@@ -34,9 +39,45 @@ def emit_table(
     *,
     title: str = "",
     text: Collection[str] = (),
-) -> None:
-    """Print a table; the first column and those in `text` are text, the others are numbers."""
-    console().print(table(columns, rows, title=title, text=text))
+    drop: Sequence[str] = (),
+    width: int | None = None,
+) -> list[str]:
+    """Print a table; the first column and those in `text` are text, the others are numbers.
+
+    Where the terminal is too narrow, columns of `drop` are left out, in that order, rather than
+    words broken. Return those that were.
+    """
+    terminal = console()
+    columns, rows, dropped = _fit(columns, rows, drop, text, width or terminal.width)
+    terminal.print(table(columns, rows, title=title, text=text))
+    return [" ".join(column.split()) for column in dropped]
+
+
+def _fit(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    drop: Sequence[str],
+    text: Collection[str],
+    width: int,
+) -> tuple[Sequence[str], Sequence[Sequence[str]], list[str]]:
+    """Return a table without the columns that it is too wide for."""
+    kept = list(range(len(columns)))
+
+    def needed(k: int) -> int:
+        lines = [
+            line for cell in (columns[k], *(row[k] for row in rows)) for line in cell.split("\n")
+        ]
+        longest = max(map(len, lines))
+        return min(longest, WRAPPED) if k > 0 and columns[k] in text else longest
+
+    dropped = []
+    for column in drop:
+        if sum(needed(k) + GAP for k in kept) - GAP <= width:
+            break
+        if column in columns:
+            kept.remove(columns.index(column))
+            dropped.append(column)
+    return [columns[k] for k in kept], [[row[k] for k in kept] for row in rows], dropped
 
 
 def table(

@@ -65,6 +65,18 @@ def show_progress(label: str, *, large: bool) -> Iterator[formats.Report | None]
         yield bar.reach
 
 
+def explain_window(window: tuple[float, float], loaded: Loaded) -> str:
+    """Say why metrics are taken between these times."""
+    begin, end = window
+    if loaded.config.simulation.window is not None:
+        why = "the window that was given"
+    elif begin > 0:
+        why = "the horizon of the file without its beginning and end (--window changes it)"
+    else:
+        return f"measured from 0 to {end:g} s: the whole run (--window changes it)"
+    return f"measured from {begin:g} to {end:g} s: {why}; the makespan is that of the whole run"
+
+
 def knowledge(loaded: Loaded) -> Knowledge:
     """Return how well policies know the jobs."""
     simulation = loaded.config.simulation

@@ -53,20 +53,30 @@ def allocate(*, file: Path, loaded: Loaded, as_json: bool) -> None:
         {"id": "new", "nodes": 64, "machine": "titan", "write": {"cores": 16, "burst": "100 MB"}}
 
     Bandwidths are those of a job alone on its I/O nodes. Jobs may do direct I/O if their curves
-    have it, unless --no-direct or site.direct of the configuration says otherwise.
+    have it, unless --no-direct or site.direct of the configuration says otherwise. A policy may
+    give more I/O nodes than there are (size and process do): jobs then share them, and bandwidth
+    is null in --json, where 'exceeds' is true and 'reason' says why.
     """
     jobs = read_jobs(file, loaded.config.site.site())
     site = site_for(loaded, jobs)
     counts = allocation(loaded, allocator_of(loaded), jobs, site)
+    given = sum(counts.values())
+    exceeds = given > site.resources
     result = {
         "policy": loaded.config.allocation.policy,
         "file": click.format_filename(file),
         "io_nodes": site.resources,
         "allocation": dict(counts),
-        "bandwidth": total(jobs, counts),
-        "given": sum(counts.values()),
-        "jobs": [explain(job, counts[job.id], site) for job in jobs],
+        "bandwidth": None if exceeds else total(jobs, counts),
+        "given": given,
+        "exceeds": exceeds,
+        "jobs": [explain(job, counts[job.id], site, alone=not exceeds) for job in jobs],
     }
+    if exceeds:
+        result["reason"] = (
+            f"{given} I/O nodes are given, {site.resources} exist: jobs share them, and what each "
+            "then gets depends on which ones, see 'penstock place' and 'penstock compare'"
+        )
     emit_json(result) if as_json else _show(result)
 
 
@@ -100,11 +110,15 @@ def total(jobs: list[Job], counts: Mapping[JobId, int]) -> float | None:
     return math.fsum(bandwidths) if len(bandwidths) == len(jobs) else None
 
 
-def explain(job: Job, count: int, site: Site) -> dict[str, Any]:
-    """Return how many I/O nodes a job gets, and how that compares with its best."""
+def explain(job: Job, count: int, site: Site, *, alone: bool) -> dict[str, Any]:
+    """Return how many I/O nodes a job gets, and how that compares with its best.
+
+    Jobs that are not `alone` on their I/O nodes do not have the bandwidth of their curve.
+    """
     row: dict[str, Any] = {"id": job.id, "nodes": job.nodes, "io_nodes": count}
     if job.curve is None:
-        return row | {"bandwidth": None, "best_io_nodes": None, "why": "it has no curve"}
+        unknown = dict.fromkeys(("bandwidth", "bandwidth_alone", "best_io_nodes"))
+        return row | unknown | {"why": "it has no curve"}
     counts = job.curve.choices(site.resources, direct=site.direct)
     best = Options.of(job.curve, counts, nodes=job.nodes, compute=0.0, volume=1.0).n_perf
     bandwidth, most = job.curve.bandwidth(count), job.curve.bandwidth(best)
@@ -113,7 +127,12 @@ def explain(job: Job, count: int, site: Site) -> dict[str, Any]:
     else:
         path = f"{best} I/O nodes" if best != DIRECT else "direct I/O"
         why = f"{100 * bandwidth / most:.0f}% of its best, {most:.6g} with {path}"
-    return row | {"bandwidth": bandwidth, "best_io_nodes": best, "why": why}
+    return row | {
+        "bandwidth": bandwidth if alone else None,
+        "bandwidth_alone": bandwidth,
+        "best_io_nodes": best,
+        "why": why if alone else f"{why}, if it were alone on them",
+    }
 
 
 def _show(result: dict[str, Any]) -> None:
@@ -122,13 +141,13 @@ def _show(result: dict[str, Any]) -> None:
             job["id"],
             f"{job['nodes']:,}",
             str(job["io_nodes"]) if job["io_nodes"] else "direct",
-            "-" if job["bandwidth"] is None else f"{job['bandwidth']:,.6g}",
+            "-" if job["bandwidth_alone"] is None else f"{job['bandwidth_alone']:,.6g}",
             job["why"],
         )
         for job in result["jobs"]
     ]
     emit_table(
-        ("job", "nodes", "I/O nodes", "bandwidth", "why"),
+        ("job", "nodes", "I/O nodes", "alone" if result["exceeds"] else "bandwidth", "why"),
         rows,
         title=f"{result['policy']}: {result['given']} of {result['io_nodes']} I/O nodes allocated",
         text={"why"},
@@ -137,5 +156,5 @@ def _show(result: dict[str, Any]) -> None:
         click.echo(
             f"total bandwidth, with each job alone on its I/O nodes: {result['bandwidth']:,.6g}"
         )
-    if result["given"] > result["io_nodes"]:
-        click.echo("more I/O nodes are allocated than exist, so jobs share: see 'penstock place'")
+    if result["exceeds"]:
+        click.echo(f"more I/O nodes than exist, so jobs share: {result['reason']}")

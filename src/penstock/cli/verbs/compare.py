@@ -1,17 +1,16 @@
 """penstock compare: policies side by side."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Annotated, Any
 
 import click
 import msgspec
 
-from penstock.campaign.policy_file import PolicyFile, policy_files
-from penstock.cli.common import comparison_table, executor_options, workload_files
+from penstock.cli.common import comparison_table, contenders, executor_options, workload_files
+from penstock.cli.common.contenders import Contenders
 from penstock.cli.common.options import (
     METRICS,
     PATH,
@@ -21,17 +20,21 @@ from penstock.cli.common.options import (
     option,
     typed,
 )
-from penstock.cli.common.output import emit_json, json_option, json_text
-from penstock.cli.common.workload_files import Reader, knowledge
+from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.workload_files import Reader, explain_window
 from penstock.config import Loaded
-from penstock.config.campaign import LOCAL
-from penstock.errors import InputError
-from penstock.files import make_directory, replacing
-from penstock.progress import progress
-from penstock.sim.evaluate import policy_runs
-from penstock.sim.evaluate.comparison import Comparison, journal
+from penstock.files import check_writable
+from penstock.sim.evaluate.comparison import Entrant, display_name
+from penstock.sim.evaluate.draws import Draws, check_distinct
 
-BASE = "fair-share"
+EXACT = "Policies knew the jobs exactly; live they learn: see what --knowledge learned changes."
+PANELS = 3
+"""The metrics that are drawn: the first of the table."""
+OF_KIND = {
+    "sharing": "sharing policies",
+    "allocation": "allocations, all jobs at once and resources shared evenly",
+    "packing": "packings",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,30 @@ class Options:
             metavar="A,B,...",
             help="The sharing policies to compare; by default all that the files have data for.",
         ),
+    ]
+    packing: Annotated[
+        str | None,
+        option(
+            "--packing",
+            metavar="A,B,...",
+            help="Compare these packing policies instead, under --policies NAME (by default "
+            "exclusive-fcfs).",
+        ),
+    ]
+    seeds: Annotated[
+        int,
+        option(
+            "--seeds",
+            metavar="N",
+            type=click.IntRange(1),
+            default=1,
+            show_default=True,
+            help="Compare on N workloads per file: draws of its generator, or variants of it.",
+        ),
+    ]
+    plot: Annotated[
+        Path | None,
+        option("--plot", metavar="FILE", type=PATH, help="Draw the metrics (.png, .svg or .pdf)."),
     ]
     out: Annotated[
         Path | None,
@@ -64,134 +91,179 @@ class Options:
 @click.command()
 @typed(Options)
 @Configuration(
-    {"--on": "campaign.on", **METRICS, **RESOURCES}, policies=("allocation", "placement")
+    {"--on": "campaign.on", **METRICS, **RESOURCES},
+    policies=("allocation", "placement"),
+    lists=("allocation", "placement"),
 )
 @json_option
-def compare(*, options: Options, loaded: Loaded, as_json: bool) -> None:
+def compare(
+    *, options: Options, loaded: Loaded, several: Mapping[str, Sequence[str]], as_json: bool
+) -> None:
     """Simulate each of the FILES under each policy, and print the metrics side by side.
 
     \b
     Examples:
-      penstock compare jobs.json
+      penstock compare jobs.json --seeds 20
       penstock compare monday.json tuesday.json --policies fair-share,set-10,greedy-yield
       penstock compare jobs.npz --knowledge learned --window '2 h:4 h' --json
+      penstock compare jobs.json --seeds 8 --policies fair-share,set-10 --plot compared.png
       penstock compare days/*.json --out year --on slurm --set campaign.jobs=20
 
-    With several files the table shows means over the files; --json has each file's results too. A
-    star marks the best value of a column; the gain is in utilization, relative to fair-share.
-    [sharing.options] of the configuration apply to the policy that [sharing] names. 'penstock
-    simulate --help' describes the file formats.
+    The gain is relative to fair-share, or to the first policy where fair-share is not compared:
+    of the mean over all workloads, with its 95% interval (paired: by the differences workload by
+    workload) and the number of workloads on which the policy is better. A star marks the best
+    value of a column. 'needs to know' and 'can run live' say what a policy must know of jobs, and
+    whether a live controller can; the last line says which policy to take, or that the workloads
+    do not tell.
 
-    With --out, DIR gets cells.jsonl (one line per finished simulation), results.csv and
-    comparison.json. After an interruption the same command continues where it stopped; files and
-    policies can be added later. See docs/simulate/campaigns.md for clusters.
+    With --seeds N each file stands for N workloads. A file of 'penstock generate' says what drew
+    it, and the same generator draws the others with the following seeds. Of any other file there
+    are variants: each job is released later by a random part of its w_iter. The output says which.
+
+    Lists of allocators or placers are compared by the metrics of paper io-resources, packers
+    (--packing) by those of paper packs: see docs/simulate/resources.md and docs/simulate/packs.md.
+
+    \b
+      penstock compare resources.json --allocation one,n-sys,t-cpu --set site.resources=20
+      penstock compare packs.json --packing first-fit,pack-partition --set site.nodes=2048
+
+    [sharing.options] of the configuration apply to the policy that [sharing] names. 'penstock
+    simulate --help' describes the file formats. With --out, DIR gets cells.jsonl (one line per
+    finished simulation), results.csv and comparison.json. After an interruption the same command
+    continues where it stopped; files, seeds and policies can be added later. See
+    docs/simulate/campaigns.md for clusters.
     """
-    files, out = options.files, options.out
-    policies = policy_runs.select(loaded, options.policies)
-    if out is not None or loaded.config.campaign.on != LOCAL:
-        for policy in (policy_files(policies) | _shared_files(loaded)).values():
-            policy.check_alone()
-    reader = Reader(loaded, files, options.io_ratio, options.w_iter)
-    with executor_options.executor(loaded, options.jobs) as pool, ExitStack() as stack:
-        if out is not None:
-            make_directory(out)
-        comparison = Comparison(
-            task=_task(loaded, policy_files(policies), remote=pool.remote),
-            pool=pool,
-            settings=_settings(loaded, policies),
-            read=reader.read,
-            advance=stack.enter_context(progress("simulating", len(files) * len(policies))).advance,
-            journal=None if out is None else stack.enter_context(journal(out)),
-        )
-        comparison.run(files, policies, keep_all=options.policies is not None)
-    results = comparison.files
-    for file in results:
-        file["policies"] = policy_runs.rank(file["policies"], BASE)
-    common = [name for name in policies if all(name in file["policies"] for file in results)]
-    if not common:
-        raise InputError("no policy can run on all files; choose with --policies")
+    compared = contenders.choose(loaded, options.policies, several=several, packing=options.packing)
+    if options.plot is not None:
+        from penstock.report import gantt, plots  # noqa: PLC0415 - matplotlib takes half a second
+
+        gantt.check_format(options.plot)
+        check_writable(options.plot)
+    reader = Reader(loaded, options.files, options.io_ratio, options.w_iter)
+    entrants = _Entrants(reader, options.files, options.seeds)
+    comparison = contenders.run(
+        compared,
+        entrants,
+        len(options.files) * options.seeds,
+        loaded=loaded,
+        jobs=options.jobs,
+        out=options.out,
+    )
+    contest = compared.contest(comparison.files)
+    for k, file in enumerate(comparison.files):
+        for name, gain in contest.of_workload(k).items():
+            file["policies"][name]["gain"] = gain
     result = {
-        "policies": policy_runs.rank({name: _mean(results, name) for name in common}, BASE),
-        "files": results,
+        "kind": compared.kind,
+        "base": contest.base,
+        "workloads": contest.count,
+        "method": entrants.methods,
+        "policies": contest.summary(),
+        "choice": msgspec.to_builtins(contest.choose()),
+        "files": comparison.files,
         "skipped": comparison.skipped,
     }
-    if out is not None:
-        _write(out, comparison.rows, result)
-    emit_json(result) if as_json else _show(result)
+    if options.out is not None:
+        contenders.write_results(options.out, comparison, result)
+    if options.plot is not None:
+        figure = _figure(result, compared)
+        plots.write(figure, options.plot)
+    if as_json:
+        emit_json(result)
+    else:
+        _show(result, compared, loaded, options.plot)
 
 
-def _task(loaded: Loaded, files: Mapping[str, PolicyFile], *, remote: bool) -> policy_runs.Task:
-    """Return what the simulations have in common; remote workers get absolute paths of files."""
-    config = loaded.config
-    if remote:
-        full = {name: file.name for name, file in _shared_files(loaded).items()}
-        allocation, placement = (
-            msgspec.structs.replace(section, policy=full.get(section.policy, section.policy))
-            for section in (config.allocation, config.placement)
-        )
-        config = msgspec.structs.replace(config, allocation=allocation, placement=placement)
-        files = {**files, **_shared_files(loaded)}
-    return policy_runs.Task(
-        site=config.site.site(),
-        knowledge=knowledge(loaded),
-        window=config.simulation.seconds(),
-        arbiter=config.arbiter,
-        options={config.sharing.policy: config.sharing.options},
-        files=files if remote else {},
+class _Entrants:
+    """The workloads of the files, made one after the other when they are needed."""
+
+    def __init__(self, reader: Reader, files: Sequence[Path], seeds: int) -> None:
+        self._reader, self._files, self._seeds = reader, files, seeds
+        self._draws: list[Draws] = []
+        self.methods: list[str] = []
+        """How the workloads of each file were made."""
+
+    def __iter__(self) -> Iterator[Entrant]:
+        for path in self._files:
+            name = display_name(path)
+            draws = Draws.of(name, self._reader.read(path), self._seeds)
+            self._draws.append(draws)
+            check_distinct(self._draws)
+            self.methods.append(draws.method)
+            for seed, workload in draws:
+                yield Entrant(file=name, workload=workload, seed=None if self._seeds == 1 else seed)
+
+
+def _show(
+    result: Mapping[str, Any], compared: Contenders, loaded: Loaded, plot: Path | None
+) -> None:
+    policies, count, choice = result["policies"], result["workloads"], result["choice"]
+    dropped = comparison_table.show_contest(
+        policies,
+        _title(result),
+        kind=compared.kind,
+        higher_is_better=compared.metrics.higher_is_better,
+        workloads=count,
+    )
+    metric = compared.metrics.primary.replace("_", " ")
+    interval = " [95% interval]; wins: workloads on which it is better" if count > 1 else ""
+    if len(policies) > 1:
+        click.echo(f"* best; gain: in {metric}, relative to {result['base']}{interval}")
+    if dropped:
+        click.echo(f"left out of this narrow terminal: {', '.join(dropped)}; --json has all")
+    if count > 1:
+        click.echo(f"workloads: {'; '.join(result['method'])}")
+    for entry in result["skipped"]:
+        click.echo(f"skipped {entry['policy']} on {entry['file']}: {entry['reason']}")
+    if plot is not None:
+        click.echo(f"{click.format_filename(plot)}: drawn")
+    windows = {f.get("window") for file in result["files"] for f in file["policies"].values()}
+    if len(windows) == 1 and (window := windows.pop()) is not None:
+        click.echo(explain_window(window, loaded))
+    if len(policies) == 1:
+        return
+    exact = loaded.config.simulation.knowledge == "exact" and compared.kind != "packing"
+    better = choice["policy"] not in (None, result["base"])
+    caution = f" {EXACT}" if exact and better and policies[choice["policy"]]["needs"] else ""
+    click.echo(f"{choice['reason'][0].upper()}{choice['reason'][1:]}.{caution}")
+
+
+def _title(result: Mapping[str, Any]) -> str:
+    files = result["files"]
+    names = list(dict.fromkeys(file["file"] for file in files))
+    jobs, iterations = (sum(file[key] for file in files) for key in ("jobs", "iterations"))
+    name = names[0] if len(names) == 1 else f"{len(names)} files"
+    means = f"means over {len(files)} workloads, " if len(files) > 1 else ""
+    kind = "" if result["kind"] == "sharing" else f"{OF_KIND[result['kind']]}, "
+    return f"{name}: {kind}{means}{jobs:,} jobs, {iterations:,} iterations"
+
+
+def _figure(result: Mapping[str, Any], compared: Contenders) -> Any:
+    """Return what policies gain in the three first metrics, as dots with intervals."""
+    from penstock.report.findings import Dots, Figure  # noqa: PLC0415
+
+    headings = list(comparison_table.OF_KIND[compared.kind].items())[:PANELS]
+    return Figure(
+        name="compare",
+        title=_title(result),
+        caption="; ".join(result["method"]),
+        panels=[
+            Dots(
+                title=f"{' '.join(heading.split())}: gain over {result['base']}, %",
+                labels=list(result["policies"]),
+                value=_ends(result, metric, "value"),
+                low=_ends(result, metric, "low"),
+                high=_ends(result, metric, "high"),
+                better="higher",
+                reference=0.0,
+                form="+.1f",
+            )
+            for metric, heading in headings
+        ],
     )
 
 
-def _shared_files(loaded: Loaded) -> dict[str, PolicyFile]:
-    """Return the policy files that all simulations use."""
-    return policy_files((loaded.config.allocation.policy, loaded.config.placement.policy))
-
-
-def _settings(loaded: Loaded, policies: Iterable[str]) -> dict[str, Any]:
-    """Return everything that metrics depend on besides jobs and policy."""
-    config, shared = loaded.config, _shared_files(loaded)
-    return {
-        "site": config.site,
-        "allocation": config.allocation,
-        "placement": config.placement,
-        "simulation": config.simulation,
-        "files": {**policy_files(policies), **shared},
-        "shared": list(shared),
-    }
-
-
-def _write(out: Path, rows: Sequence[Mapping[str, Any]], result: Mapping[str, Any]) -> None:
-    from penstock.report.tables import rows_csv  # noqa: PLC0415 - it brings rich
-
-    texts = {
-        "results.csv": rows_csv(rows),
-        "comparison.json": json_text(result),
-    }
-    for name, text in texts.items():
-        with replacing(out / name) as partial:
-            partial.write_text(text, encoding="utf-8")
-
-
-def _mean(results: Sequence[Mapping[str, Any]], policy: str) -> dict[str, Any]:
-    per_file = [result["policies"][policy] for result in results]
-    metrics = policy_runs.HIGHER_IS_BETTER
-    return {metric: fmean(figures[metric] for figures in per_file) for metric in metrics}
-
-
-def _show(result: Mapping[str, Any]) -> None:
-    policies, files = result["policies"], result["files"]
-    comparison_table.show(policies, _title(files), policies)
-    if BASE in policies:
-        click.echo(f"* best; gain: in utilization, relative to {BASE}")
-    for entry in result["skipped"]:
-        click.echo(f"skipped {entry['policy']} on {entry['file']}: {entry['reason']}")
-
-
-def _title(files: Sequence[Mapping[str, Any]]) -> str:
-    jobs, iterations = (sum(file[key] for file in files) for key in ("jobs", "iterations"))
-    name = files[0]["file"] if len(files) == 1 else f"means over {len(files)} files"
-    windows = {figures["window"] for file in files for figures in file["policies"].values()}
-    span = ""
-    if len(windows) == 1:
-        begin, end = windows.pop()
-        span = f", {begin:g} to {end:g} s"
-    return f"{name}: {jobs:,} jobs, {iterations:,} iterations{span}"
+def _ends(result: Mapping[str, Any], metric: str, end: str) -> list[float]:
+    """Return one end of the policies' gains in per cent; without intervals it is the gain."""
+    gains = [figures["gains"][metric] for figures in result["policies"].values()]
+    return [100 * (g["value"] if math.isnan(g[end]) else g[end]) for g in gains]

@@ -12,13 +12,15 @@ from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.cli.common.workload_files import show_progress
 from penstock.errors import InputError, error_prefix, unknown
 from penstock.files import check_writable
-from penstock.sim import formats
+from penstock.sim import formats, generators
 from penstock.sim.formats import free_memory
-from penstock.sim.generators import PRESETS, Preset
+from penstock.sim.generators import PRESETS
 from penstock.sim.generators.io_sets import HORIZON
 from penstock.sim.workload import Workload
 
 SAMPLE_JOBS = 60
+CLASSES = ("n_h", "n_m", "n_l")
+"""Options of io-sets that set the jobs of one class."""
 BYTES_PER_ITERATION = 48
 LONG = 2_000_000
 """The number of iterations from which writing shows its progress."""
@@ -35,6 +37,11 @@ LONG = 2_000_000
     "--noise", metavar="PART", type=float, help="io-sets, plafrim: the variation of phases, as 0.1."
 )
 @click.option("--horizon", metavar="TIME", help="io-sets, plafrim: how long jobs last.")
+@click.option(
+    "--n-h", metavar="N", type=int, help="io-sets: the jobs of w_iter 10 s; by default a third."
+)
+@click.option("--n-m", metavar="N", type=int, help="io-sets: the jobs of w_iter 100 s.")
+@click.option("--n-l", metavar="N", type=int, help="io-sets: the jobs of w_iter 1000 s.")
 @click.option(
     "--theta",
     metavar="LOAD",
@@ -70,11 +77,14 @@ def generate(
       penstock generate --list
       penstock generate io-sets --out jobs.json
       penstock generate io-sets --jobs 1000 --omega 0.9 --seed 7 --out large.npz
+      penstock generate io-sets --n-h 40 --n-m 10 --n-l 10 --out short.json
       penstock generate plafrim --horizon '6 h' --out plafrim.json
       penstock generate io-resources --theta 0.8 --out resources.json
       penstock generate packs --alpha 3 --out packs.json
 
-    The same options and seed always give the same workload. A .json file can be read and changed by
+    The same options and seed always give the same workload, and the file says which they were:
+    'penstock compare FILE --seeds 20' draws more of the same kind, 'penstock sweep' varies an
+    option. A .json file can be read and changed by
     people and scripts; a .npz file is smaller, and much faster to read.
     """
     if list_presets:
@@ -89,7 +99,7 @@ def generate(
     formats.check_suffix(out, formats.WRITABLE)
     check_writable(out)
     options = _options(preset, flags)
-    workload = _make(PRESETS[preset], options, seed)
+    workload = _make(preset, options, seed)
     with show_progress(f"writing {out.name}", large=workload.iterations > LONG) as watch:
         formats.write(workload, out, report=watch)
     size = out.stat().st_size
@@ -101,14 +111,14 @@ def generate(
         "iterations": workload.iterations,
         "omega": workload.omega,
         "seed": seed,
-        **{name: value for name, value in options.items() if name not in ("jobs", "omega")},
+        **{n: v for n, v in options.items() if n not in ("jobs", "omega") and v is not None},
     }
     if as_json:
         emit_json(result)
     else:
         click.echo(
             f"{result['file']}: {len(workload):,} jobs, {workload.iterations:,} iterations, "
-            f"omega {workload.omega:.4g}, {units.show_volume(size)}; "
+            f"omega (sum of I/O ratios) {workload.omega:.4g}, {units.show_volume(size)}; "
             f"next: {PRESETS[preset].next.format(file=result['file'])}"
         )
 
@@ -119,8 +129,8 @@ def _options(preset: str, flags: Mapping[str, Any]) -> dict[str, Any]:
     options = {name: value for name, value in flags.items() if value is not None}
     for name in options:
         if name not in defaults:
-            valid = ", ".join(f"--{option}" for option in defaults)
-            raise InputError(f"--{name} is not an option of {preset}, which has {valid}")
+            valid = ", ".join(map(_flag, defaults))
+            raise InputError(f"{_flag(name)} is not an option of {preset}, which has {valid}")
     if "horizon" in options:
         with error_prefix("--horizon"):
             options["horizon"] = units.seconds(options["horizon"])
@@ -131,21 +141,25 @@ def _options(preset: str, flags: Mapping[str, Any]) -> dict[str, Any]:
     return defaults | options
 
 
-def _make(preset: Preset, options: dict[str, Any], seed: int) -> Workload:
+def _make(preset: str, options: dict[str, Any], seed: int) -> Workload:
     if "horizon" not in options:
-        return preset.make(**options, seed=seed)
+        return generators.draw(preset, seed, options)
     # A small sample tells how much memory this one will need.
     small = {"jobs": SAMPLE_JOBS, "horizon": min(options["horizon"], HORIZON)}
-    sample = preset.make(**(options | small | {"omega": 1.0, "noise": 0.0}), seed=seed)
-    scale = max(1.0, options["jobs"] / SAMPLE_JOBS) * max(1.0, options["horizon"] / HORIZON)
+    jobs, classes = options["jobs"], [name for name in CLASSES if options.get(name) is not None]
+    if classes:  # as if all were of the class that has the most iterations
+        small |= {"n_h": SAMPLE_JOBS, "n_m": 0, "n_l": 0}
+        jobs = sum(options[name] for name in classes) + jobs // 3 * (len(CLASSES) - len(classes))
+    sample = PRESETS[preset].make(**(options | small | {"omega": 1.0, "noise": 0.0}), seed=seed)
+    scale = max(1.0, jobs / SAMPLE_JOBS) * max(1.0, options["horizon"] / HORIZON)
     need, free = sample.iterations * scale * BYTES_PER_ITERATION, free_memory.available()
     if free is not None and need > free:
         raise InputError(
-            f"{options['jobs']:,} jobs over {units.show_seconds(options['horizon'])} need "
+            f"{jobs:,} jobs over {units.show_seconds(options['horizon'])} need "
             f"{units.show_volume(need)} of memory, but {units.show_volume(free)} are available; "
             "lower --jobs or --horizon"
         )
-    return preset.make(**options, seed=seed)
+    return generators.draw(preset, seed, options)
 
 
 def _list(as_json: bool) -> None:
@@ -166,4 +180,8 @@ def _list(as_json: bool) -> None:
 
 
 def _option(name: str, default: Any) -> str:
-    return f"--{name}" if default is None else f"--{name} {default:g}"
+    return _flag(name) if default is None else f"{_flag(name)} {default:g}"
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

@@ -55,6 +55,8 @@ def place(*, file: Path, loaded: Loaded, as_json: bool) -> None:
         "allocation_policy": loaded.config.allocation.policy,
         "file": click.format_filename(file),
         "allocation": dict(counts),
+        "given": sum(counts.values()),
+        "exceeds": sum(counts.values()) > site.resources,
         "placement": places,
         "io_nodes": _nodes(jobs, site, places),
     }
@@ -103,6 +105,10 @@ def _show(result: dict[str, Any]) -> None:
         title=f"placement by {result['policy']}, counts by {result['allocation_policy']}",
         text={"jobs"},
     )
+    if result["exceeds"]:
+        click.echo(
+            f"{result['given']} I/O nodes are given, {len(result['io_nodes'])} exist: jobs share"
+        )
     direct = [name for name, places in result["placement"].items() if not places]
     if direct:
         click.echo(f"direct: {', '.join(direct)}")

@@ -8,7 +8,14 @@ import click
 
 from penstock import registry
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.core import live_knowledge
 from penstock.errors import InputError
+
+ORIGINS = {
+    "published": "published in a paper",
+    "penstock": "Penstock's own",
+    "other": "from files and other packages",
+}
 
 
 @click.command()
@@ -33,6 +40,9 @@ def policies(*, words: tuple[str, ...], kind: str | None, as_json: bool) -> None
     'check' runs a policy: the same question must have the same answer, simulator and controller
     must decide alike, and it must say what it needs to know. It exits with 2 and says what is
     wrong, or with 0.
+
+    Policies of papers and Penstock's own are listed apart; 'live' says whether a live controller
+    can know what a policy needs.
 
     'needs' is what a policy must know of a job: w_iter (the length of an iteration), profile (the
     class that a generator took the job from), remaining and progress (the bytes still to transfer,
@@ -60,10 +70,25 @@ def policies(*, words: tuple[str, ...], kind: str | None, as_json: bool) -> None
     if as_json:
         emit_json([entry for entries in kinds.values() for entry in entries])
         return
-    columns = ("policy", "needs", "options", "summary")
     for title, entries in kinds.items():
-        rows = [(e["name"], ", ".join(e["needs"]), _options(e), e["summary"]) for e in entries]
-        emit_table(columns, rows, title=f"{title} policies", text=columns)
+        for origin, text in ORIGINS.items():
+            if group := [entry for entry in entries if entry["origin"] == origin]:
+                _show_group(f"{title} policies, {text}", group)
+
+
+def _show_group(title: str, entries: list[dict[str, Any]]) -> None:
+    columns = ("policy", "needs", "live", "options", "summary")
+    rows = [
+        (
+            entry["name"],
+            ", ".join(entry["needs"]),
+            "yes" if entry["live"] else "no",
+            _options(entry),
+            entry["summary"],
+        )
+        for entry in entries
+    ]
+    emit_table(columns, rows, title=title, text=columns, drop=("options", "live"))
 
 
 def _check(kind: str, name: str, *, as_json: bool) -> None:
@@ -86,10 +111,13 @@ def _entry(kind: str, name: str) -> dict[str, Any]:
     # The first paragraph, without the name at its beginning.
     summary = " ".join(text.split("\n\n")[0].split()).removeprefix(f"{name}: ")
     defaults = registry.options(cls)
+    needs = sorted(getattr(cls, "needs", ()))
     return {
         "name": name,
         "kind": kind,
-        "needs": sorted(getattr(cls, "needs", ())),
+        "origin": registry.origin(kind, name),
+        "needs": needs,
+        "live": live_knowledge.runs_live(kind, needs),
         "options": {
             option: "required" if default is inspect.Parameter.empty else default
             for option, default in defaults.items()
@@ -112,5 +140,7 @@ def _explain(entry: dict[str, Any]) -> None:
     click.echo(entry["description"])
     click.echo()
     click.echo(f"kind     {entry['kind']}")
+    click.echo(f"from     {ORIGINS[entry['origin']]}")
     click.echo(f"needs    {', '.join(entry['needs']) or 'nothing'}")
+    click.echo(f"live     {live_knowledge.in_words(entry['kind'], entry['needs'])}")
     click.echo(f"options  {_options(entry) or 'none'}")

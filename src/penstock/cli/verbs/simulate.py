@@ -5,7 +5,7 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,8 +24,8 @@ from penstock.cli.common.options import (
     typed,
 )
 from penstock.cli.common.output import emit_json, emit_table, json_option
-from penstock.cli.common.workload_files import Reader, knowledge
-from penstock.config import Loaded
+from penstock.cli.common.workload_files import Reader, explain_window, knowledge
+from penstock.config import OWN, Config, Loaded
 from penstock.config import window as parse_window
 from penstock.core.arbiter import Arbiter
 from penstock.errors import InputError, error_prefix
@@ -34,6 +34,7 @@ from penstock.model import Site
 from penstock.policies.base import Sharing
 from penstock.progress import progress
 from penstock.sim import engine, metrics, reference
+from penstock.sim.evaluate import divisions, packs
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
@@ -41,15 +42,33 @@ from penstock.sim.workload import Workload
 ROWS_AT_ONCE = 1 << 16
 MOST_JOBS_SHOWN = 40
 MEANING = {
-    "utilization": "computing time over allocated time; upper bound {utilization_bound:.4f}",
+    "utilization": "computing time over allocated time; {utilization_bound:.4f} if no job waited",
     "max_stretch": "the worst job's elapsed time over its work",
+    "max_stretch_from_start": "the same from its start, as paper packs: (end - start) / time alone",
+    "max_stretch_from_release": "the same from its release: waiting for earlier packs counts",
+    "pack_stretch": "mean over {packs} packs of the largest stretch from the start",
     "io_slowdown": "time in I/O over isolated I/O, geometric mean of jobs",
     "min_yield": "the worst job's work over elapsed time",
     "efficiency": "work over elapsed time, weighted by nodes",
     "makespan": "seconds until the last job ended",
+    "executing": "node time in computation or in I/O as if alone, part of all node time",
+    "delayed": "node time lost waiting for I/O, part of all node time",
+    "idle": "node time without a job, part of all node time",
+    "overrun": "makespan over the one without contention",
     "remaps": "number of times that a running job got other resources",
-    "engine_seconds": "seconds per engine run, median of {repeat}",
+    "engine_seconds": "seconds that the simulation itself took, median of {repeat}",
 }
+IO_RESOURCES = {
+    "mean_slowdown": "Mean-I/O-SlowDown: I/O time over that alone on its best number of resources",
+    "max_slowdown": "the same of the worst job",
+    "rho_io": "what the numbers of resources cost: b(n_perf) / b(n), mean of jobs",
+    "rho_con": "what other jobs cost: slowdown - rho_io, mean of jobs",
+    "spread": "I/O-spread: time in use of the busiest resource minus that of the idlest",
+    "idle_time": "Machine-IdleTime: node time in I/O, part of all node time",
+    "bandwidth": "sum over jobs of volume over I/O time, in the curves' unit",
+}
+MOST_JOBS_TOGETHER = 10_000
+"""Workloads of more jobs are not evaluated as one set of jobs that run together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +155,9 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
       .swf   Standard Workload Format; it has no I/O, so --io-ratio and --w-iter add it
       .jsonl, .jsonl.gz  the record of a live day; see 'penstock what-if --help'
 
+    A file with packs (as 'penstock pack --out' writes it) also gets the metrics of paper packs, one
+    whose jobs have curves those of paper io-resources, for the resources that they are given.
+
     The timeline has the columns job,resource,start,end,share: one row per interval of constant
     share.
     """
@@ -172,6 +194,10 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         "repeat": options.repeat,
         "engine": "reference" if options.by_reference else "native",
     }
+    if workload.in_pack.any():
+        result |= _packed(run, measured.window)
+    if workload.curves is not None and len(workload) <= MOST_JOBS_TOGETHER:
+        result["io_resources"] = _io_resources(workload, config)
     if options.per_job:
         result["per_job"] = job_rows(run, measured.window)
     if options.timeline is not None or options.plot is not None:
@@ -183,7 +209,34 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         result["plot"] = {"file": click.format_filename(options.plot), "note": note}
     if options.timeline is not None:
         write_timeline(run, options.timeline)
-    emit_json(result) if as_json else _show(result)
+    if as_json:
+        emit_json(result)
+    else:
+        _show(result, explain_window(measured.window, loaded))
+
+
+def _packed(run: Run, window: tuple[float, float]) -> dict[str, Any]:
+    """Return the metrics of paper packs, and the largest stretch by both ways to count."""
+    jobs = metrics.measure_jobs(run, window)
+    return {
+        "max_stretch_from_start": metrics.worst(jobs.stretch_from_start),
+        "max_stretch_from_release": metrics.worst(jobs.stretch_from_release),
+        **asdict(packs.figures(run)),
+    }
+
+
+def _io_resources(workload: Workload, config: Config) -> dict[str, Any]:
+    """Return the metrics of paper io-resources, or why they are missing."""
+    jobs, site = list(workload.jobs()), config.site.site()
+    try:
+        divisions.check_curves(workload)
+        if config.allocation.policy == OWN:
+            places = [workload.resources_of(j) for j in range(len(workload))]
+            return divisions.measure(jobs, site, places)
+        division = divisions.Division(allocation=config.allocation, placement=config.placement)
+        return division.figures(jobs, site)
+    except InputError as error:
+        return {"reason": str(error)}
 
 
 class _Simulator:
@@ -237,12 +290,18 @@ def job_rows(run: Run, window: tuple[float, float]) -> list[dict[str, Any]]:
     """Return each job's metrics in the window; `waiting` is I/O time beyond the isolated."""
     jobs = metrics.measure_jobs(run, window)
     waiting = np.maximum(0.0, jobs.running - jobs.compute - jobs.io)
+    workload = run.workload
+    packed = {
+        "stretch_from_start": jobs.stretch_from_start,
+        "stretch_from_release": jobs.stretch_from_release,
+    }
     columns: dict[str, Any] = {
         "nodes": run.workload.nodes,
         "w_iter": run.workload.w_iter,
         "start": run.start,
         "finish": run.finish,
         "stretch": jobs.stretch,
+        **(packed if workload.in_pack.any() else {}),
         "io_slowdown": jobs.io_slowdown,
         "compute": jobs.compute,
         "io": jobs.io,
@@ -269,8 +328,7 @@ def write_timeline(run: Run, path: Path) -> None:
             out.writerows((run.workload.id(j), *rest) for j, *rest in zip(*rows, strict=True))
 
 
-def _show(result: dict[str, Any]) -> None:
-    begin, end = result["window"]
+def _show(result: dict[str, Any], window: str) -> None:
     rows = [
         (name, _number(result[name]), text.format(**result))
         for name, text in MEANING.items()
@@ -280,13 +338,26 @@ def _show(result: dict[str, Any]) -> None:
         ("metric", "value", "meaning"),
         rows,
         title=f"{result['policy']} on {result['file']}: {result['jobs']:,} jobs, "
-        f"{result['iterations']:,} iterations, measured from {begin:g} to {end:g} s",
+        f"{result['iterations']:,} iterations",
         text={"meaning"},
     )
+    click.echo(window)
+    if "io_resources" in result:
+        _show_resources(result["io_resources"])
     if "per_job" in result:
         _show_jobs(result["per_job"])
     if "plot" in result:
         click.echo(f"{result['plot']['file']}: {result['plot']['note']}")
+
+
+def _show_resources(figures: dict[str, Any]) -> None:
+    title = "paper io-resources: all jobs at once, resources shared evenly, until the first ends"
+    if "reason" in figures:
+        click.echo(f"no metrics of paper io-resources: {figures['reason']}")
+        return
+    rows = [(name, _number(figures[name]), text) for name, text in IO_RESOURCES.items()]
+    click.echo()
+    emit_table(("metric", "value", "meaning"), rows, title=title, text={"meaning"})
 
 
 def _show_jobs(jobs: list[dict[str, Any]]) -> None:

@@ -1,8 +1,9 @@
-"""A comparison as a campaign: one cell is one workload file under one policy.
+"""A comparison as a campaign: one cell is one workload under one policy.
 
 The name of a cell contains a digest of everything its figures depend on: the jobs, the policy with
-its options (and its file, if it is the user's own), the site and the window. Files and policies can
-therefore be added to an existing results directory, and cells whose input has changed run again.
+its options (and its file, if it is the user's own), the site and the window. Files, seeds and
+policies can therefore be added to an existing results directory, and cells whose input has changed
+run again.
 """
 
 import hashlib
@@ -10,12 +11,12 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -25,26 +26,50 @@ from penstock.campaign.executors import ExecutorError, WorkerPool
 from penstock.campaign.executors.dispatch import PATIENCE, Piece, complete, result
 from penstock.campaign.journal import CellId, Entry, Journal, Value
 from penstock.errors import error_prefix
-from penstock.policies.base import Sharing
-from penstock.sim.evaluate.policy_runs import Task, missing_needs, threads_suffice
+from penstock.sim.evaluate.draws import ARRAYS
 from penstock.sim.workload import Workload
 
 VERSION = 1
 """Increase it whenever the same cell would give other figures."""
-ARRAYS = (
-    "compute",
-    "io",
-    "offsets",
-    "release",
-    "nodes",
-    "max_share",
-    "resource_offsets",
-    "resources",
-    "barrier",
-    "after",
-    "profile",
-)
 LISTS = ("ids", "horizon", "curves", "details")
+
+
+class Task(Protocol):
+    """Runs one workload under one of several policies; it travels to workers."""
+
+    @property
+    def options(self) -> Mapping[str, Mapping[str, Any]]:
+        """The options of policies that have some, by policy."""
+        ...
+
+    def figures(self, workload: Workload, policy: str) -> dict[str, Any]:
+        """Return the metrics of a policy on a workload."""
+        ...
+
+    def missing(self, workload: Workload, policies: Iterable[str]) -> dict[str, str]:
+        """Return the policies that need what this workload lacks, each with the reason."""
+        ...
+
+    def light(self, workload: Workload, policies: Sequence[str], workers: int) -> bool:
+        """Return True if threads are as fast as processes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entrant:
+    """A workload that takes part: from which file, and with which seed if there are several."""
+
+    file: str
+    workload: Workload
+    seed: int | None = None
+    point: str = ""
+    """The point of a sweep, as "omega=0.5"."""
+
+    @property
+    def name(self) -> str:
+        """Return its name in the journal."""
+        seed = "" if self.seed is None else f"seed {self.seed}"
+        return ", ".join(filter(None, (self.file, self.point, seed)))
 
 
 def journal(directory: Path) -> Journal:
@@ -55,33 +80,30 @@ def journal(directory: Path) -> Journal:
 
 @dataclass(slots=True, kw_only=True)
 class Comparison:
-    """Simulates files under policies, one cell each, and collects the figures.
+    """Simulates workloads under policies, one cell each, and collects the figures.
 
-    `settings` are everything figures depend on besides jobs and policy. `read` loads a workload
-    file; `advance` is called after every cell. After `run`, `files` has one entry per file with the
-    figures by policy, `rows` the same as flat rows, `skipped` the cells that could not be run.
+    `settings` are everything figures depend on besides jobs and policy. `advance` is called after
+    every cell. After `run`, `files` has one entry per workload with the figures by policy, `rows`
+    the same as flat rows, `skipped` the cells that could not be run.
     """
 
     task: Task
     pool: WorkerPool
     settings: Mapping[str, Any]
-    read: Callable[[Path], Workload]
     advance: Callable[[], None]
     journal: Journal | None = None
     files: list[dict[str, Any]] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
     rows: list[dict[str, Value]] = field(default_factory=list)
-    _paths: list[Path] = field(default_factory=list)
+    _names: list[str] = field(default_factory=list)
     _finished: dict[tuple[int, str], Entry] = field(default_factory=dict)
 
-    def run(
-        self, files: Sequence[Path], policies: Mapping[str, Sharing], *, keep_all: bool
-    ) -> None:
+    def run(self, entrants: Iterable[Entrant], policies: Sequence[str], *, keep_all: bool) -> None:
         """Run every cell; without `keep_all`, skip policies that need what a file lacks."""
         complete(
-            self._pieces(files, policies, keep_all=keep_all),
+            self._pieces(entrants, policies, keep_all=keep_all),
             self._keep,
-            # A file is read only when a worker is free, so that few are in memory.
+            # The next workload is made only when a worker is free, so that few are in memory.
             room=self.pool.room,
             patience=PATIENCE if self.journal is not None else 0,
         )
@@ -90,33 +112,34 @@ class Comparison:
             for policy in file["policies"]:
                 (row,) = self._finished[number, policy].rows
                 self.rows.append(row)
-                figures[policy] = _figures(row)
+                figures[policy] = _figures(row, file)
             file["policies"] = figures
 
     def _pieces(
-        self, files: Sequence[Path], policies: Mapping[str, Sharing], *, keep_all: bool
+        self, entrants: Iterable[Entrant], policies: Sequence[str], *, keep_all: bool
     ) -> Iterator[Piece]:
-        for number, path in enumerate(files):
-            workload = self.read(path)
-            missing = {} if keep_all else missing_needs(workload, policies)
-            name = _display_name(path)
+        for number, entrant in enumerate(entrants):
+            workload = entrant.workload
+            missing = {} if keep_all else self.task.missing(workload, policies)
             for policy, reason in missing.items():
-                self.skipped.append({"policy": policy, "file": name, "reason": reason})
-                self.advance()
-            runnable = {name: policies[name] for name in policies if name not in missing}
-            about = {
-                "file": name,
+                self._skip(policy, entrant.file, reason)
+            runnable = [name for name in policies if name not in missing]
+            about: dict[str, Value] = {
+                "file": entrant.file,
+                **({"point": entrant.point} if entrant.point else {}),
+                **({} if entrant.seed is None else {"seed": entrant.seed}),
                 "jobs": len(workload),
                 "iterations": workload.iterations,
                 "omega": workload.omega,
             }
-            self._paths.append(path)
+            self._names.append(entrant.file)
             self.files.append({**about, "policies": list(runnable)})
-            light = threads_suffice(workload, runnable, self.task, self.pool.room())
+            light = self.task.light(workload, runnable, self.pool.room())
             digest = None if self.journal is None else _digest(workload)
             shared = None
             for policy in runnable:
-                cell = (f"{name} under {policy}, {self._key(digest, policy)}", 0.0, 0)
+                key = self._key(digest, policy)
+                cell = (f"{entrant.name} under {policy}, {key}", 0.0, 0)
                 if self.journal is not None and cell in self.journal.entries:
                     self._finished[number, policy] = self.journal.entries[cell]
                     self.advance()
@@ -128,6 +151,12 @@ class Comparison:
                     executor=self.pool.executor(light=light),
                     call=(work, shared, policy, cell, about),
                 )
+
+    def _skip(self, policy: str, file: str, reason: str) -> None:
+        entry = {"policy": policy, "file": file, "reason": reason}
+        if entry not in self.skipped:
+            self.skipped.append(entry)
+        self.advance()
 
     def _key(self, workload: str | None, policy: str) -> str:
         """Return a digest of everything that a cell's figures depend on."""
@@ -151,7 +180,7 @@ class Comparison:
         if key in self._finished:
             return
         try:
-            with error_prefix(self._paths[key[0]]):
+            with error_prefix(self._names[key[0]]):
                 entry: Entry = result(future)
         except ExecutorError as error:
             note = "" if self.journal is None else f"; {RESUME}"
@@ -167,8 +196,9 @@ def simulate_cell(
 ) -> Entry:
     """Simulate a workload under a policy; this runs on the worker."""
     start = time.perf_counter()
-    figures = task.measure(workload, policy).figures()
-    figures["begin"], figures["end"] = figures.pop("window")
+    figures = task.figures(workload, policy)
+    if "window" in figures:
+        figures["begin"], figures["end"] = figures.pop("window")
     row = {**about, "policy": policy, **{key: _plain(value) for key, value in figures.items()}}
     return Entry(cell=cell, seconds=time.perf_counter() - start, rows=[row])
 
@@ -178,19 +208,19 @@ def _plain(value: float) -> Value:
     return value if math.isfinite(value) else str(value)
 
 
-def _figures(row: Mapping[str, Value]) -> dict[str, Any]:
-    """Return the figures of a row as numbers."""
-    about = ("file", "jobs", "iterations", "omega", "policy")
+def _figures(row: Mapping[str, Value], about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of a row as numbers, without what it says of the workload."""
     figures: dict[str, Any] = {
         key: float(value) if value is not None else math.nan
         for key, value in row.items()
-        if key not in about
+        if key not in about and key != "policy"
     }
-    figures["window"] = (figures.pop("begin"), figures.pop("end"))
+    if "begin" in figures:
+        figures["window"] = (figures.pop("begin"), figures.pop("end"))
     return figures
 
 
-def _display_name(path: Path) -> str:
+def display_name(path: Path) -> str:
     """Return the path as text, with a replacement for bytes that are not UTF-8."""
     return os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 

@@ -6,6 +6,7 @@ barrier that the next pack waits for, and a job that others follow is a barrier 
 jobs queue in pack order for the nodes they need or claim.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,7 @@ from penstock.policies._support.packs import partition_nodes
 from penstock.policies.base import Packer, Sharing
 from penstock.policies.sharing.exclusive_fcfs import ExclusiveFcfs
 from penstock.sim.engine import simulate
+from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Ints, Longs, Workload
 
 
@@ -69,7 +71,7 @@ class PackMetrics:
 
 def known_jobs(workload: Workload, site: Site | None = None) -> list[Job]:
     """Return the jobs as a packer may know them: nodes, compute time and volume in all."""
-    workload = _behind_one_io_node(workload)
+    workload = behind_one_io_node(workload)
     bandwidth = (site or Site()).bandwidth or 1.0
     compute = workload.total(workload.compute).tolist()
     volume = (bandwidth * workload.total(workload.io)).tolist()
@@ -86,7 +88,7 @@ def run(workload: Workload, packer: Packer, sharing: Sharing, site: Site) -> Pac
 
 def run_schedule(workload: Workload, schedule: Schedule, sharing: Sharing, site: Site) -> PackedRun:
     """Run a schedule under a sharing policy."""
-    workload = _behind_one_io_node(workload)
+    workload = behind_one_io_node(workload)
     serial = {workload.id(j): j for j in range(len(workload))}
     check(schedule, dict(zip(serial, workload.nodes.tolist(), strict=True)), site)
     start, finish = _run(workload, serial, schedule, sharing, site)
@@ -118,6 +120,12 @@ def contention_free(
     return {job.id: time for job, time in zip(jobs, times, strict=True)}
 
 
+def even_site(site: Site) -> Site:
+    """Return a site whose partitions are equal: nodes beyond a multiple are left over."""
+    over = site.nodes % site.resources
+    return replace(site, nodes=site.nodes - over) if over < site.nodes else site
+
+
 def measure(run: PackedRun) -> PackMetrics:
     """Return the metrics of a run."""
     workload = run.workload
@@ -137,6 +145,45 @@ def measure(run: PackedRun) -> PackMetrics:
         delayed=held - executing,
         idle=1 - held,
         overrun=run.makespan / run.uncontended,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedFigures:
+    """The metrics of a workload that is in packs already (paper packs, 4.3 and 6.2.3)."""
+
+    pack_stretch: float
+    """Mean over packs of the pack's largest (end - start) / time alone."""
+    packs: int
+    executing: float
+    """Node time in computation or in I/O at full bandwidth, as a part of all node time; NaN, as
+    the two below, where the site's compute nodes are not known."""
+    delayed: float
+    idle: float
+    overrun: float
+    """Makespan over the one without contention."""
+
+
+def figures(run: Run) -> PackedFigures:
+    """Return the metrics of a run whose jobs are in packs: those of one `pack`, or else `after`."""
+    workload = run.workload
+    from_start = (run.finish - run.start) / workload.work
+    barrier, after = workload.barrier[workload.in_pack], workload.after[workload.in_pack]
+    numbers = np.where(barrier >= 0, barrier, len(workload) + after)
+    _, pack_of = np.unique(numbers, return_inverse=True)
+    largest = np.zeros(int(pack_of.max()) + 1)
+    np.maximum.at(largest, pack_of, from_start[workload.in_pack])
+    total = run.site.nodes * run.makespan or math.nan
+    executing = float((workload.nodes * workload.work).sum()) / total
+    held = float((workload.nodes * (run.finish - run.start)).sum()) / total
+    alone = simulate(_without_contention(workload), ExclusiveFcfs(), site=run.site)
+    return PackedFigures(
+        pack_stretch=float(largest.mean()),
+        packs=len(largest),
+        executing=executing,
+        delayed=held - executing,
+        idle=1 - held,
+        overrun=run.makespan / alone.makespan,
     )
 
 
@@ -203,26 +250,43 @@ def _part(
     workload: Workload, jobs: Longs, packs: Sequence[Pack], claims: Mapping[JobId, int]
 ) -> Workload:
     """Return some jobs of a workload as one of their own, in that order, behind barriers."""
+    ids = [workload.id(int(j)) for j in jobs]
+    barrier, after = barriers(ids, packs)
+    nodes = [claims.get(name, n) for name, n in zip(ids, workload.nodes[jobs], strict=True)]
+    return subset(workload, jobs, nodes=nodes, barrier=barrier, after=after)
+
+
+def subset(
+    workload: Workload,
+    jobs: Longs,
+    *,
+    nodes: Sequence[int] | None = None,
+    resources: Ints | None = None,
+    barrier: Ints | None = None,
+    after: Ints | None = None,
+) -> Workload:
+    """Return some jobs of a workload, in that order, each on one resource: 0 by default."""
     counts = np.diff(workload.offsets)[jobs]
     offsets = np.concatenate(([0], np.cumsum(counts)))
     rows = np.repeat(workload.offsets[jobs] - offsets[:-1], counts) + np.arange(offsets[-1])
-    ids = [workload.id(j) for j in jobs]
-    barrier, after = _barriers(ids, packs)
+    details = workload.details
     return Workload(
-        ids=ids,
+        ids=[workload.id(int(j)) for j in jobs],
         compute=workload.compute[rows],
         io=workload.io[rows],
         offsets=offsets,
         release=workload.release[jobs],
-        nodes=[claims.get(name, n) for name, n in zip(ids, workload.nodes[jobs], strict=True)],
+        nodes=workload.nodes[jobs] if nodes is None else nodes,
         max_share=workload.max_share[jobs],
         profile=None if workload.profile is None else workload.profile[jobs],
+        resources=resources,
         barrier=barrier,
         after=after,
+        details=None if details is None else [details[int(j)] for j in jobs],
     )
 
 
-def _barriers(ids: Sequence[JobId], packs: Sequence[Pack]) -> tuple[Ints, Ints]:
+def barriers(ids: Sequence[JobId], packs: Sequence[Pack]) -> tuple[Ints, Ints]:
     """Return the barrier that each job counts for, and the one that it waits behind."""
     place = {job: k for k, job in enumerate(ids)}
     barrier, after = np.full(len(ids), -1, np.int32), np.full(len(ids), -1, np.int32)
@@ -236,7 +300,7 @@ def _barriers(ids: Sequence[JobId], packs: Sequence[Pack]) -> tuple[Ints, Ints]:
     return barrier, after
 
 
-def _behind_one_io_node(workload: Workload) -> Workload:
+def behind_one_io_node(workload: Workload) -> Workload:
     """Return the same jobs, each with one resource: its curve says how long its I/O then takes."""
     if workload.curves is None:
         return workload
@@ -263,4 +327,6 @@ def _without_contention(workload: Workload) -> Workload:
         offsets=np.arange(len(workload) + 1),
         release=workload.release,
         nodes=workload.nodes,
+        barrier=workload.barrier,
+        after=workload.after,
     )

@@ -1,7 +1,7 @@
 """One workload simulated under several sharing policies, and how their metrics compare."""
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,6 +84,21 @@ class Task:
             finish=run.finish,
             run=run if self.timeline else None,
         )
+
+    def figures(self, workload: Workload, policy: str) -> dict[str, Any]:
+        """Return the metrics of a policy on a workload."""
+        return self.measure(workload, policy).figures()
+
+    def missing(self, workload: Workload, policies: Iterable[str]) -> dict[str, str]:
+        """Return the policies that need what this workload lacks, each with the reason."""
+        return missing_needs(workload, self._loaded(policies))
+
+    def light(self, workload: Workload, policies: Sequence[str], workers: int) -> bool:
+        """Return True if threads are as fast as processes."""
+        return threads_suffice(workload, self._loaded(policies), self, workers)
+
+    def _loaded(self, policies: Iterable[str]) -> dict[str, Sharing]:
+        return {name: registry.sharing(name, self.options.get(name)) for name in policies}
 
 
 def select(loaded: Loaded, names: str | None) -> dict[str, Sharing]:

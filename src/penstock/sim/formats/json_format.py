@@ -5,7 +5,8 @@
 seconds. A job may further have `max_share`, `resources` (a list of numbers), `pack` (the name of
 the pack it belongs to), `after` (the name of the pack it waits for), `user`, `executable`,
 `processes`, `hints` (an object; `profile` there is the mean w_iter of its class) and `curve` (an
-object: its bandwidth by number of resources, 0 being direct access).
+object: its bandwidth by number of resources, 0 being direct access). `generator` of the file is
+what drew the jobs, as `penstock generate` writes it: its preset, options and seed.
 
 Each job is decoded and put into the arrays before the next one, so that reading takes little more
 memory than the file and the arrays.
@@ -33,7 +34,7 @@ from penstock.sim.formats.decode import (
     parse_curve,
     seconds,
 )
-from penstock.sim.workload import Floats, Ints, Workload
+from penstock.sim.workload import Floats, Generator, Ints, Workload
 
 PIECE = 1 << 22
 """Bytes of phases decoded at once: Python's numbers take three times the memory of their text."""
@@ -68,6 +69,7 @@ class _Job(Details, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     horizon: float | str | None = None
+    generator: Generator | None = None
     jobs: list[msgspec.Raw]
 
 
@@ -86,7 +88,7 @@ def read(data: bytes, site: Site, report: Callable[[int, int], None] | None = No
         if report is not None and j % JOBS_PER_REPORT == 0:
             report(j, len(file.jobs))
     horizon = None if file.horizon is None else seconds(file.horizon, "horizon")
-    return reader.workload(horizon)
+    return reader.workload(horizon, file.generator)
 
 
 class _Reader:
@@ -174,7 +176,7 @@ class _Reader:
             )
         return units.volume(text) / (self.site.bandwidth * max(1, width))
 
-    def workload(self, horizon: float | None) -> Workload:
+    def workload(self, horizon: float | None, generator: Generator | None) -> Workload:
         n, iterations = len(self.ids), int(self.offsets[-1])
         barrier, after = self._barriers(n)
         profile = self._profile(n)
@@ -195,6 +197,7 @@ class _Reader:
             horizon=horizon,
             curves=[self.curves.get(j) for j in range(n)] if self.curves else None,
             details=[self.details.get(j, {}) for j in range(n)] if self.details else None,
+            generator=generator,
         )
 
     def _barriers(self, n: int) -> tuple[Ints, Ints]:
@@ -229,7 +232,10 @@ def write(workload: Workload, path: Path, report: Callable[[int, int], None] | N
     """Write a workload as JSON, one line per job."""
     encode = msgspec.json.Encoder().encode
     with path.open("wb") as file:
-        file.write(b'{"horizon":%b,"jobs":[' % encode(workload.horizon))
+        file.write(b'{"horizon":%b,' % encode(workload.horizon))
+        if workload.generator is not None:
+            file.write(b'"generator":%b,' % encode(workload.generator))
+        file.write(b'"jobs":[')
         for j in range(len(workload)):
             file.write(b"\n" if j == 0 else b",\n")
             file.write(encode(_job(workload, j)))

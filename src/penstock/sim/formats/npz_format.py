@@ -1,8 +1,8 @@
 """Workloads as .npz: a NumPy archive of the arrays of a Workload, under their names.
 
 `format` is 1. Without a horizon `horizon` is NaN; without a profile `profile` is absent. `ids`,
-`curves` and `details` are JSON in UTF-8, as bytes, and absent if a workload has none. Nothing is
-ever pickled.
+`curves`, `details` and `generator` are JSON in UTF-8, as bytes, and absent if a workload has none.
+Nothing is ever pickled.
 """
 
 import zipfile
@@ -20,7 +20,7 @@ from penstock.model import Curve
 from penstock.sim.formats import free_memory
 from penstock.sim.formats.decode import Points, curve_points, parse_curve
 from penstock.sim.formats.json_format import Details
-from penstock.sim.workload import Workload
+from penstock.sim.workload import Generator, Workload
 
 FORMAT = 1
 ARRAYS: Mapping[str, type] = {
@@ -40,10 +40,11 @@ ARRAYS: Mapping[str, type] = {
     "ids": np.uint8,
     "curves": np.uint8,
     "details": np.uint8,
+    "generator": np.uint8,
 }
-OPTIONAL = frozenset({"profile", "ids", "curves", "details"})
+OPTIONAL = frozenset({"profile", "ids", "curves", "details", "generator"})
 
-CONVERTED = frozenset({"format", "horizon", "ids", "curves", "details"})
+CONVERTED = frozenset({"format", "horizon", "ids", "curves", "details", "generator"})
 """Arrays that a Workload holds in another form."""
 
 
@@ -59,6 +60,8 @@ def write(workload: Workload, path: Path) -> None:
     for name, values in texts.items():
         if values is not None:
             arrays[name] = np.frombuffer(msgspec.json.encode(list(values)), np.uint8)
+    if workload.generator is not None:
+        arrays["generator"] = np.frombuffer(msgspec.json.encode(workload.generator), np.uint8)
     for name in [name for name in ARRAYS if name not in CONVERTED]:
         if (values := getattr(workload, name)) is not None:
             arrays[name] = values
@@ -92,6 +95,7 @@ def read(path: Path) -> Workload:
         horizon=None if np.isnan(horizon) else horizon,
         curves=_curves(arrays),
         details=None if details is None else [msgspec.to_builtins(d) for d in details],
+        generator=_texts(arrays, "generator", Generator),
     )
 
 

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.errors import unknown
 from penstock.model import Curve
 from penstock.sim.generators import io_resources, io_sets, packs
-from penstock.sim.workload import Workload
+from penstock.sim.workload import Generator, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +34,13 @@ def _thirds(
     omega: float = 0.8,
     noise: float = 0.1,
     horizon: float = io_sets.HORIZON,
+    n_h: int | None = None,
+    n_m: int | None = None,
+    n_l: int | None = None,
 ) -> Workload:
-    profiles = io_sets.three_profiles((jobs + 2) // 3, (jobs + 1) // 3, jobs // 3)
+    thirds = ((jobs + 2) // 3, (jobs + 1) // 3, jobs // 3)
+    counts = zip((n_h, n_m, n_l), thirds, strict=True)
+    profiles = io_sets.three_profiles(*(t if n is None else int(n) for n, t in counts))
     return io_sets.io_sets(profiles, seed=seed, omega=omega, noise=noise, horizon=horizon)
 
 
@@ -59,7 +65,8 @@ DIVIDE = "penstock allocate {file} --io-nodes 20 --nodes 480 --policy t-cpu"
 
 PRESETS: Mapping[str, Preset] = {
     "io-sets": Preset(
-        description="paper io-sets VI-B1: a third each with w_iter around 10, 100 and 1000 s",
+        description="paper io-sets VI-B1: a third each (or n_h, n_m, n_l jobs) with w_iter around "
+        "10, 100 and 1000 s",
         make=_thirds,
     ),
     "plafrim": Preset(
@@ -82,3 +89,17 @@ PRESETS: Mapping[str, Preset] = {
         next="penstock pack {file} --io-nodes 1 --nodes 2048",
     ),
 }
+
+
+def draw(preset: str, seed: int, options: Mapping[str, Any] | None = None) -> Workload:
+    """Return the workload that a preset draws with a seed, which says so itself."""
+    if preset not in PRESETS:
+        raise unknown("preset", preset, PRESETS)
+    known = PRESETS[preset].options
+    for name in options or {}:
+        if name not in known:
+            raise unknown(f"option of {preset}", name, known)
+    complete = known | dict(options or {})
+    workload = PRESETS[preset].make(**complete, seed=seed)
+    workload.generator = Generator(preset=preset, seed=seed, options=complete)
+    return workload
