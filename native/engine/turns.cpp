@@ -112,6 +112,7 @@ void Engine::request(std::int32_t j) {
 // Decides first and acts then, so that no decision sees another's effects. Those that are held
 // leave before others come: a resource's clock begins again when nobody shares it.
 void Engine::decide() {
+  if (sharing_.observes) sharing_.places = host_->places();
   for (const std::int32_t j : requests_) request(j);
   requests_.clear();
   for (const Place place : undecided_) {
