@@ -22,7 +22,7 @@ from penstock.cli.common.options import (
     typed,
 )
 from penstock.cli.common.output import emit_json, json_option, json_text
-from penstock.cli.common.workload_files import Reader, knowledge
+from penstock.cli.common.workload_files import Reader, as_live, knowledge
 from penstock.config import Loaded
 from penstock.config.campaign import LOCAL
 from penstock.errors import InputError
@@ -135,6 +135,7 @@ def _task(loaded: Loaded, files: Mapping[str, PolicyFile], *, remote: bool) -> p
         site=config.site.site(),
         knowledge=knowledge(loaded),
         window=config.simulation.seconds(),
+        as_live=as_live(loaded),
         arbiter=config.arbiter,
         options={config.sharing.policy: config.sharing.options},
         files=files if remote else {},
@@ -154,6 +155,7 @@ def _settings(loaded: Loaded, policies: Iterable[str]) -> dict[str, Any]:
         "allocation": config.allocation,
         "placement": config.placement,
         "simulation": config.simulation,
+        "live": config.live if config.simulation.as_live else None,
         "files": {**policy_files(policies), **shared},
         "shared": list(shared),
     }

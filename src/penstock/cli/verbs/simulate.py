@@ -3,9 +3,9 @@
 import csv
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ from penstock.cli.common.options import (
     typed,
 )
 from penstock.cli.common.output import emit_json, emit_table, json_option
-from penstock.cli.common.workload_files import Reader, knowledge
+from penstock.cli.common.workload_files import Reader, as_live, knowledge
 from penstock.config import Loaded
 from penstock.config import window as parse_window
 from penstock.core.arbiter import Arbiter
@@ -47,6 +47,7 @@ MEANING = {
     "min_yield": "the worst job's work over elapsed time",
     "efficiency": "work over elapsed time, weighted by nodes",
     "makespan": "seconds until the last job ended",
+    "released": "phases that transferred without a turn, after max-wait",
     "remaps": "number of times that a running job got other resources",
     "engine_seconds": "seconds per engine run, median of {repeat}",
 }
@@ -125,6 +126,7 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
       penstock simulate jobs.json --policy set-10 --knowledge learned --window 6000:14000 --json
       penstock simulate jobs.json --policy ./mine.py:Mine --jobs --plot gantt.png
       penstock simulate jobs.json --allocation mckp --remap-delay '10 s' --set site.resources=12
+      penstock simulate jobs.json --policy set-10 --as-live --set live.max-wait='10 s'
       penstock simulate log.swf --io-ratio 0.1 --w-iter '100 s' --set site.nodes=128
 
     \b
@@ -135,6 +137,10 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
       .csv   one row per iteration: job,release,nodes,compute,io
       .swf   Standard Workload Format; it has no I/O, so --io-ratio and --w-iter add it
       .jsonl, .jsonl.gz  the record of a live day; see 'penstock what-if --help'
+
+    With --as-live the simulation also has what a controller and its agents do in mode enforce, with
+    the values of [live]. The lease, lent turns and the dirty window have no counterpart in a
+    simulation; see docs/simulate/as-live.md.
 
     The timeline has the columns job,resource,start,end,share: one row per interval of constant
     share.
@@ -147,13 +153,15 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
 
         gantt.check_format(options.plot)
     workload = Reader(loaded, (options.file,), options.io_ratio, options.w_iter).read(options.file)
+    live = as_live(loaded)
+    simulate_once = reference.simulate if options.by_reference else engine.simulate
     simulator = _Simulator(
         workload=workload,
         sharing=config.sharing.sharing(),
         site=config.site.site(),
         knowledge=knowledge(loaded),
         arbiter=config.arbiter,
-        engine=reference.simulate if options.by_reference else engine.simulate,
+        engine=simulate_once if live is None else live.simulate,
         marks=config.simulation.seconds() or (),
     )
     policies = (config.sharing.policy, config.allocation.policy, config.placement.policy)
@@ -170,8 +178,10 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         **simulator.remaps,
         "engine_seconds": seconds,
         "repeat": options.repeat,
-        "engine": "reference" if options.by_reference else "native",
+        "engine": "reference" if options.by_reference or live is not None else "native",
     }
+    if live is not None:
+        result |= {"as_live": asdict(live), "released": run.released}
     if options.per_job:
         result["per_job"] = job_rows(run, measured.window)
     if options.timeline is not None or options.plot is not None:
@@ -283,10 +293,21 @@ def _show(result: dict[str, Any]) -> None:
         f"{result['iterations']:,} iterations, measured from {begin:g} to {end:g} s",
         text={"meaning"},
     )
+    if "as_live" in result:
+        click.echo(_as_live(result["as_live"]))
     if "per_job" in result:
         _show_jobs(result["per_job"])
     if "plot" in result:
         click.echo(f"{result['plot']['file']}: {result['plot']['note']}")
+
+
+def _as_live(live: Mapping[str, Any]) -> str:
+    fair = "turns alternate between users" if live["fair_users"] else "users are not told apart"
+    return (
+        f"as live: no phase waits longer than {live['max_wait']:g} s, {fair}, ends of phases are "
+        f"seen after {live['shortest_gap']:g} to {live['longest_gap']:g} s; simulated by the "
+        "reference simulator, which is slower"
+    )
 
 
 def _show_jobs(jobs: list[dict[str, Any]]) -> None:
