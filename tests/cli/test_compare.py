@@ -113,3 +113,20 @@ def test_for_people_the_best_have_stars(penstock: Any, jobs: str) -> None:
     assert first.count("*") == len(COLUMNS)
     assert "22.0000*" in first
     assert "+0.00%" in second
+
+
+def test_as_live_is_a_part_of_what_is_kept(penstock: Any, jobs: str) -> None:
+    """Another max-wait gives other figures: cells of before do not count."""
+    policies = ("compare", jobs, "--policies", "exclusive-fcfs", "--out", "kept", "--json")
+    unbounded, wide, narrow, again = (
+        penstock(*policies, *more).json["policies"]["exclusive-fcfs"]
+        for more in (
+            (),
+            ("--as-live",),
+            ("--as-live", "--set", "live.max-wait=0.4"),
+            (),
+        )
+    )
+    assert unbounded == again
+    assert wide["makespan"] == unbounded["makespan"] == 22
+    assert narrow["makespan"] == pytest.approx(22.6)
