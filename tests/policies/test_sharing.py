@@ -175,7 +175,7 @@ def ends(policy: str, work: Workload, **options: float) -> list[float]:
 
 
 def one_phase(*phases: tuple[float, float], max_share: tuple[float, ...] | None = None) -> Workload:
-    """Return jobs that start at 0, compute and then write, for so many seconds each."""
+    """Return jobs that start at 0, and compute and then write for the seconds given."""
     compute, io = zip(*phases, strict=True)
     n = len(phases)
     return Workload(

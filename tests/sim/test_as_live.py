@@ -173,12 +173,12 @@ def test_the_exit_of_a_job_ends_its_phase_at_once() -> None:
 
 
 class Ends(ByArrival):
-    """Notes when it hears of the ends of phases, and how long the job had been idle."""
+    """Records when the ends of phases are reported, and how long the job had been idle."""
 
-    heard: list[tuple[float, float]]
+    reports: list[tuple[float, float]]
 
-    def __init__(self, heard: list[tuple[float, float]]) -> None:
-        self.heard = heard
+    def __init__(self, reports: list[tuple[float, float]]) -> None:
+        self.reports = reports
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Ends":
         return self
@@ -188,15 +188,15 @@ class Ends(ByArrival):
 
     def observe(self, event: Event, view: View) -> None:
         if isinstance(event, PhaseEnded):
-            self.heard.append((event.time, event.idle))
+            self.reports.append((event.time, event.idle))
 
 
 def test_gaps_are_those_that_the_agents_learn() -> None:
     """A job alone, with short pauses and long ones: sampled every ms by an agent's phase finder."""
     phases = [(3.0, 1.0), (0.03, 1.0), (2.0, 0.5), (0.04, 0.5), (4.0, 1.0), (2.5, 1.0), (3.0, 1.0)]
-    heard: list[tuple[float, float]] = []
+    reports: list[tuple[float, float]] = []
     rules = AsLive(shortest_gap=0.05, longest_gap=5.0)
-    rules.simulate(jobs(phases), Ends(heard))
+    rules.simulate(jobs(phases), Ends(reports))
 
     busy, now = [], 0.0
     for compute, io in phases:
@@ -211,7 +211,7 @@ def test_gaps_are_those_that_the_agents_learn() -> None:
         change = finder.sample(at, busy=calls, last_call=last, moved=moved, waiting=False)
         if isinstance(change, Ended):
             ends.append((at, at - change.time))
-    assert len(heard) == len(ends) + 1, "the last one ends with its job"
-    assert [idle for _, idle in heard[:-1]] == pytest.approx([idle for _, idle in ends], abs=0.01)
-    assert [time for time, _ in heard[:-1]] == pytest.approx([time for time, _ in ends], abs=0.01)
+    assert len(reports) == len(ends) + 1, "the last one ends with its job"
+    assert [idle for _, idle in reports[:-1]] == pytest.approx([idle for _, idle in ends], abs=0.01)
+    assert [time for time, _ in reports[:-1]] == pytest.approx([time for time, _ in ends], abs=0.01)
     assert len({round(idle, 2) for _, idle in ends}) > 1, "the gap was learnt"

@@ -46,7 +46,7 @@ class PhaseAhead:
         return self.job.max_share
 
     def yield_after(self, seconds: float, share: float = 0.0) -> float:
-        """Return the job's yield once it has had a share for so long; zero at age zero."""
+        """Return the job's yield after it has had a share for these seconds; zero at age zero."""
         age = self.age + seconds
         return (self.progress + share / self.limit * seconds) / age if age > 0 else 0.0
 

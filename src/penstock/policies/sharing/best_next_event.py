@@ -19,7 +19,7 @@ from penstock.errors import InputError
 from penstock.policies._support.division import Division, PhaseAhead
 
 DIGITS = 9
-"""Yields that agree to so many decimals are equal: rounding errors decide nothing."""
+"""Decimals of yields that are compared: rounding errors decide nothing."""
 
 
 class BestNextEvent(Division):
@@ -41,23 +41,23 @@ class BestNextEvent(Division):
         times = {*(p.left for p in phases), sum(p.left * p.limit for p in phases), end}
         best, chosen = [-1.0], [0.0]
         for seconds in sorted(time for time in times if time <= end and time < math.inf):
-            then = _Then(phases, seconds)
-            if then.lowest(then.level(None)) < best[0]:
+            event = _NextEvent(phases, seconds)
+            if event.lowest(event.level(None)) < best[0]:
                 continue  # whatever ends then
             ending = [k for k, p in enumerate(phases) if p.left <= seconds]
             for k in [*ending, None] if seconds == end else ending:
-                level = then.level(k)
-                if then.lowest(level) < best[0]:
+                level = event.level(k)
+                if event.lowest(level) < best[0]:
                     continue
-                shares = then.shares(level, k)
-                yields = then.yields(shares)
+                shares = event.shares(level, k)
+                yields = event.yields(shares)
                 if yields > best:
                     best, chosen = yields, shares
         return chosen
 
 
-class _Then:
-    """The phases under way after so many seconds, during which none of them ended."""
+class _NextEvent:
+    """The next event, `seconds` from now: until then no transfer ends, and one may end then."""
 
     def __init__(self, phases: Sequence[PhaseAhead], seconds: float) -> None:
         # A transfer takes no more than its limit, and no more than lets it end now.
