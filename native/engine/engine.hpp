@@ -185,6 +185,8 @@ class Engine {
     ExactSum admitted_share;
     std::int32_t admitted = 0;
     bool undecided = false;
+
+    [[nodiscard]] bool idle() const { return admitted == 0 && waiting.empty() && !undecided; }
   };
 
   struct Place {
@@ -236,6 +238,7 @@ class Engine {
   void request(std::int32_t j);
   void wait(Group& group, Waiting request);
   void decide();
+  void admit(Group& group, const Waiting& next);
   void choose(Group& group);
   void reweigh();
   void settle(std::int32_t r);
