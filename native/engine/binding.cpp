@@ -85,6 +85,7 @@ class PythonHost final : public Host {
         ended_(host.attr("ended")),
         sample_(host.attr("sample")),
         weight_(host.attr("weight")),
+        places_(host.attr("places")),
         on_job_(host.attr("on_job")),
         turn_(host.attr("turn")),
         requests_(nb::cast<nb::list>(host.attr("requests"))),
@@ -98,6 +99,8 @@ class PythonHost final : public Host {
   }
 
   double weight(std::int32_t job) override { return nb::cast<double>(weight_(job)); }
+
+  std::int32_t places() override { return nb::cast<std::int32_t>(places_()); }
 
   double requested(std::int32_t job) override {
     return wants_requests_ ? time(requested_(job)) : never;
@@ -136,6 +139,7 @@ class PythonHost final : public Host {
   nb::object ended_;
   nb::object sample_;
   nb::object weight_;
+  nb::object places_;
   nb::object on_job_;
   nb::object turn_;
   nb::list requests_;

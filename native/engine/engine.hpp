@@ -64,7 +64,7 @@ struct Sharing {
   Order order = Order::arrival;
   double hedge = 0.0;       // of least_left: what is left of an overdue phase, over what is done
   double unknown = 0.0;     // of least_left: the length of a phase of which nothing is known
-  std::int32_t places = 1;  // jobs of a group that may transfer at once
+  std::int32_t places = 1;  // jobs of a group that may transfer at once, at first
   bool preemptive = false;
   bool dynamic = false;
   bool sampled = false;   // group and weight are asked of the host at every phase
@@ -96,6 +96,7 @@ class Host {
   virtual ~Host() = default;
   virtual Sample sample(std::int32_t job) = 0;
   virtual double weight(std::int32_t job) = 0;
+  virtual std::int32_t places() = 0;
   // A phase begins; the job's part of it on a resource has ended, and with the last part the phase.
   // Both return when the policy wants to be woken, or never.
   virtual double requested(std::int32_t job) = 0;
@@ -184,6 +185,8 @@ class Engine {
     ExactSum admitted_share;
     std::int32_t admitted = 0;
     bool undecided = false;
+
+    [[nodiscard]] bool idle() const { return admitted == 0 && waiting.empty() && !undecided; }
   };
 
   struct Place {
@@ -235,6 +238,7 @@ class Engine {
   void request(std::int32_t j);
   void wait(Group& group, Waiting request);
   void decide();
+  void admit(Group& group, const Waiting& next);
   void choose(Group& group);
   void reweigh();
   void settle(std::int32_t r);

@@ -99,6 +99,7 @@ class RandomHost final : public Host {
   double weight(std::int32_t job) override {
     return 1.0 + static_cast<double>((job + ++asked_) % 4);
   }
+  std::int32_t places() override { return 1 + static_cast<std::int32_t>(random_() % 3); }
   double requested(std::int32_t) override { return never; }
   double ended(std::int32_t, std::int32_t, double, bool) override { return never; }
   double turn(std::int32_t job) override { return static_cast<double>(job % 3); }

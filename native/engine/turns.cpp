@@ -99,7 +99,11 @@ void Engine::request(std::int32_t j) {
     }
     Group& mates = group(x.resource, job.group);
     const Waiting request{0.0, job.arrival, j, item};
-    if (!sharing_.preemptive && !has_room(mates)) {
+    if (requests_.size() == 1 && mates.idle()) {
+      // Nobody to compare with: its key does not matter.
+      admit(mates, request);
+      if (sharing_.preemptive) to_admit_.push_back(item);
+    } else if (!sharing_.preemptive && !has_room(mates)) {
       // All ends of this instant are known: it waits, whoever else comes.
       wait(mates, request);
     } else {
@@ -112,6 +116,7 @@ void Engine::request(std::int32_t j) {
 // Decides first and acts then, so that no decision sees another's effects. Those that are held
 // leave before others come: a resource's clock begins again when nobody shares it.
 void Engine::decide() {
+  if (sharing_.observes) sharing_.places = host_->places();
   for (const std::int32_t j : requests_) request(j);
   requests_.clear();
   for (const Place place : undecided_) {
@@ -161,14 +166,22 @@ void Engine::wait(Group& group, Waiting request) {
   std::push_heap(group.waiting.begin(), group.waiting.end(), later);
 }
 
+// Gives a place to a request. Who of a preemptive group begins to transfer is known only once all
+// its places are given.
+void Engine::admit(Group& group, const Waiting& next) {
+  group.admitted_share.add(at(transfers_, next.item).max_share);
+  ++group.admitted;
+  if (sharing_.preemptive) {
+    at(transfers_, next.item).chosen = true;
+    group.holders.push_back(next);
+  } else {
+    to_admit_.push_back(next.item);
+  }
+}
+
 void Engine::choose(Group& group) {
   auto& waiting = group.waiting;
-  if (group.fresh.size() == 1 && waiting.empty() && group.holders.empty() && has_room(group)) {
-    // Nobody to compare with: its key does not matter.
-    waiting.push_back(group.fresh.front());
-  } else {
-    for (const Waiting& request : group.fresh) wait(group, request);
-  }
+  for (const Waiting& request : group.fresh) wait(group, request);
   group.fresh.clear();
   const bool rivals = sharing_.preemptive && group.holders.size() > 1;
   if (waiting.empty() && !rivals) return;
@@ -192,14 +205,7 @@ void Engine::choose(Group& group) {
     std::pop_heap(waiting.begin(), waiting.end(), later);
     const Waiting next = waiting.back();
     waiting.pop_back();
-    group.admitted_share.add(at(transfers_, next.item).max_share);
-    ++group.admitted;
-    if (sharing_.preemptive) {
-      at(transfers_, next.item).chosen = true;
-      group.holders.push_back(next);
-    } else {
-      to_admit_.push_back(next.item);
-    }
+    admit(group, next);
   }
   if (!sharing_.preemptive) return;
   for (const Waiting& holder : held_) {

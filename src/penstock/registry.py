@@ -27,6 +27,7 @@ from penstock.policies.base import Sharing
 
 POLICIES: Mapping[str, Mapping[str, str]] = {
     "sharing": {
+        "best-next-event": "penstock.policies.sharing.best_next_event:BestNextEvent",
         "clairvoyant-sets": "penstock.policies.sharing.clairvoyant_sets:ClairvoyantSets",
         "exclusive-fcfs": "penstock.policies.sharing.exclusive_fcfs:ExclusiveFcfs",
         "fair-finish": "penstock.policies.sharing.fair_finish:FairFinish",
@@ -36,6 +37,9 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
         "hedged-finish": "penstock.policies.sharing.hedged_finish:HedgedFinish",
         "longest-io": "penstock.policies.sharing.longest_io:LongestIo",
         "longest-remaining": "penstock.policies.sharing.longest_remaining:LongestRemaining",
+        "look-ahead-greedy-yield": (
+            "penstock.policies.sharing.look_ahead_greedy_yield:LookAheadGreedyYield"
+        ),
         "lowest-id": "penstock.policies.sharing.lowest_id:LowestId",
         "lowest-io-ratio": "penstock.policies.sharing.lowest_io_ratio:LowestIoRatio",
         "periodic-greedy-yield": (

@@ -267,3 +267,20 @@ def test_a_narrow_terminal_drops_columns_and_breaks_no_word(
         assert {"policy", "fair-share", "greedy-com", "set-10"} <= first_words
         assert "utilization" in out
         assert ("left out of this narrow terminal" in out) == (columns != "120")
+
+
+def test_as_live_is_a_part_of_what_is_kept(penstock: Any, jobs: str) -> None:
+    """Another max-wait gives other figures: cells of before do not count."""
+    policies = ("compare", jobs, "--policies", "exclusive-fcfs", "--out", "kept", "--json")
+    unbounded, wide, narrow, again = (
+        penstock(*policies, *more).json["policies"]["exclusive-fcfs"]
+        for more in (
+            (),
+            ("--as-live",),
+            ("--as-live", "--set", "live.max-wait=0.4"),
+            (),
+        )
+    )
+    assert unbounded == again
+    assert wide["makespan"] == unbounded["makespan"] == 22
+    assert narrow["makespan"] == pytest.approx(22.6)

@@ -44,6 +44,23 @@ def test_the_reference_gives_the_same(penstock: Any, jobs: str) -> None:
     assert native == slow
 
 
+def test_as_live_bounds_the_wait(penstock: Any, jobs: str) -> None:
+    """b asks at 10 and waits for a until 11; released at 10.4, each has a half until a ends.
+
+    a has 0.6 s left then: it ends at 11.6, b with 3.4 s left at 15. The second phase of a begins
+    0.6 s later than else.
+    """
+    arguments = ("simulate", jobs, "--policy", "exclusive-fcfs", "--as-live", "--jobs")
+    bounds = ("--set", "live.max-wait=0.4", "--set", "live.fair-users=false")
+    result = penstock(*arguments, *bounds, "--json").json
+    assert (result["released"], result["engine"]) == (1, "reference")
+    assert result["as_live"]["max_wait"] == 0.4
+    assert [job["finish"] for job in result["per_job"]] == pytest.approx([22.6, 15.0])
+    out = penstock(*arguments, *bounds).out
+    assert "as live: no phase waits longer than 0.4 s, users are not told apart" in out
+    assert "as live" not in penstock("simulate", jobs).out
+
+
 def test_the_window_cuts(penstock: Any, jobs: str) -> None:
     arguments = ("simulate", jobs, "--policy", "exclusive-fcfs", "--window", "0:6 s", "--json")
     result = penstock(*arguments).json

@@ -194,3 +194,12 @@ def test_a_policy_file_is_trusted_by_the_name_that_is_typed(
     assert penstock("what-if", path, "--check").status == 2
     assert penstock("what-if", path, "--check", "--trust", "./other.py:Mine").status == 2
     assert penstock("what-if", path, "--check", "--trust", "./mine.py:Mine").status == 0
+
+
+def test_as_live_bounds_waits_here_too(penstock: Any, directory: Path) -> None:
+    record = str(recorded(directory))
+    arguments = ("what-if", record, "--policies", "exclusive-fcfs", "--json")
+    plain, again = penstock(*arguments).json, penstock(*arguments).json
+    bounded = penstock(*arguments, "--as-live", "--set", "live.max-wait=0.05").json
+    assert plain == again
+    assert plain != bounded

@@ -117,6 +117,23 @@ def test_from_logs_to_a_choice(tmp_path: Path) -> None:
     assert len(compared["files"]) == 5
 
 
+def test_one_phase_jobs_do_not_queue_for_ever_on_a_live_site(tmp_path: Path) -> None:
+    """Jobs of one phase and no history wait for all others; live, for max-wait at most."""
+    run(EXAMPLES / "darshan/choose.sh", "out", folder=tmp_path)
+    worst: dict[str, list[float]] = {"exclusive-fcfs": [], "set-10": []}
+    for more in ([], ["--as-live"]):
+        meets = sorted((tmp_path / "out").glob("meet-*.json"))
+        arguments = ["--knowledge", "learned", "--policies", ",".join(worst), "--json", *more]
+        compared = json.loads(run("penstock", "compare", *meets, *arguments, folder=tmp_path))
+        for policy, figures in worst.items():
+            figures.append(compared["policies"][policy]["max_stretch"])
+    simulated, as_live = worst["exclusive-fcfs"]
+    assert simulated > 1000
+    assert as_live < 40, "30 s of waiting for a job of 1 s"
+    simulated, as_live = worst["set-10"]
+    assert as_live < simulated / 3, "what is left is a small share, not a wait"
+
+
 def test_a_choice_that_treats_somebody_badly_is_not_made(tmp_path: Path) -> None:
     """The best utilization does not count where the worst-treated job fares worse than usual."""
     policies = {

@@ -111,6 +111,7 @@ class Deficit(ByArrival):
         match event:
             case Woke():
                 self.rounds += 1
+                self.places = self.places % 3 + 1
                 return view.now + self.period
             case PhaseEnded():
                 self.served[event.job] = self.served.get(event.job, 0.0) + event.io

@@ -162,3 +162,89 @@ def test_who_lent_tokens_is_served_first_when_it_comes_back() -> None:
     }
     assert shares[0, 0.0] == 1.0
     assert shares[1, 8.0] / shares[0, 8.0] == pytest.approx(16.0)
+
+
+def ends(policy: str, work: Workload, **options: float) -> list[float]:
+    """Return when each job's only phase ends, the same in engine and reference."""
+    runs = [
+        simulate(work, registry.sharing(policy, options))
+        for simulate in (engine.simulate, reference.simulate)
+    ]
+    assert runs[0].end.tolist() == runs[1].end.tolist()
+    return [float(end) for end in runs[0].end]
+
+
+def one_phase(*phases: tuple[float, float], max_share: tuple[float, ...] | None = None) -> Workload:
+    """Return jobs that start at 0, and compute and then write for the seconds given."""
+    compute, io = zip(*phases, strict=True)
+    n = len(phases)
+    return Workload(
+        compute=compute, io=io, offsets=range(n + 1), release=[0.0] * n, max_share=max_share
+    )
+
+
+def test_look_ahead_greedy_yield_does_not_let_a_short_phase_wait_for_a_long_one() -> None:
+    """c writes from 9 to 10, and a waits for it from 9.5; b asks at 10.
+
+    At 10 the yields are 9.5/10 for a and 1 for b, so greedy-yield serves a, for 8 s. Looking ahead:
+    with a first the next end is at 18, and b's yield 10/18 then; with b first it is at 12, and a's
+    9.5/12. At 9.5 c goes on: a's yield is 9.5/10 at its end, against 9.5/17.5 of c after a.
+    """
+    work = one_phase((9.5, 8.0), (10.0, 2.0), (9.0, 1.0))
+    assert ends("greedy-yield", work) == [18.0, 20.0, 10.0]
+    assert ends("look-ahead-greedy-yield", work) == [20.0, 12.0, 10.0]
+
+
+def test_look_ahead_gives_each_all_that_it_can_use_until_the_bandwidth_is_used_up() -> None:
+    """Limits 0.8 and 0.7: who is first has 0.8 of the bandwidth, the other 0.2, and not half each.
+
+    a and b ask at 10, with 8 s at the whole bandwidth each: 10 s alone for a, 11.43 for b. With a
+    first, b's yield is (10 + 10 x 2/7) / 20 = 0.643 at a's end; with b first, a's is
+    (10 + 11.43 x 3/8) / 21.43 = 0.667 at b's. So b is first, with 0.7: it ends after 8/0.7 s. a has
+    0.3 x 8/0.7 done by then, and the rest at 0.8.
+    """
+    work = one_phase((10.0, 8.0), (10.0, 8.0), max_share=(0.8, 0.7))
+    b = 10 + 8 / 0.7
+    assert ends("look-ahead-greedy-yield", work) == pytest.approx(
+        [b + (8 - 0.3 * 8 / 0.7) / 0.8, b], rel=1e-9
+    )
+
+
+def test_best_next_event_divides_the_bandwidth() -> None:
+    """Both ask at 10, with yield 1 and 4 and 7 s to write.
+
+    With a alone until 14, b's yield is 10/14 = 0.714 then. With a's end put off to 17, the earliest
+    end of b, a takes 4/7 of the bandwidth and b 3/7: yields of 14/17 = 0.824 and 13/17 = 0.765.
+    With b alone until 17, a has 10/17. The second is best: a ends at 17, b with 4 s left at 21.
+    """
+    work = one_phase((10.0, 4.0), (10.0, 7.0))
+    assert ends("best-next-event", work) == pytest.approx([17.0, 21.0], rel=1e-9)
+    assert ends("look-ahead-greedy-yield", work) == [14.0, 21.0]
+
+
+def test_best_next_event_serves_a_much_shorter_phase_alone() -> None:
+    """2 and 8 s: a alone until 12 leaves b 10/12; its end at 18 would leave a 12/18."""
+    assert ends("best-next-event", one_phase((10.0, 2.0), (10.0, 8.0))) == [12.0, 20.0]
+
+
+def test_best_next_event_levels_the_lowest_yields() -> None:
+    """c asks at 4 and is alone; a and b ask at 10 with yield 1, as c has.
+
+    They have 4, 4 and 8 - 6 = 2 s to write. c alone until 12 leaves the others 10/12, more than any
+    later end: c's at 14 takes a half and leaves a and b a quarter each, 11/14. Then a and b are
+    alike (10/12, 4 s left): one alone until 16 leaves the other 10/16, and both until 20 14/20.
+    """
+    work = one_phase((10.0, 4.0), (10.0, 4.0), (4.0, 8.0))
+    assert ends("best-next-event", work) == pytest.approx([20.0, 20.0, 12.0], rel=1e-9)
+
+
+def test_best_next_event_knows_when_yields_count() -> None:
+    """Phases of 4 and 7 s again. At 12 nobody can have ended: a half each is best, 11/12 for both.
+
+    From 12 on there is no horizon any more: 3 and 6 s are left, yields are 11/12. a alone until 15
+    leaves b 11/15 = 0.733; its end at 18 takes a half, and leaves both 14/18 = 0.778.
+    """
+    work = one_phase((10.0, 4.0), (10.0, 7.0), (12.0, 1e-9))
+    assert ends("best-next-event", work, horizon=12.0)[:2] == pytest.approx([18.0, 21.0], rel=1e-6)
+    with pytest.raises(ValueError, match="horizon is 0"):
+        registry.sharing("best-next-event", {"horizon": 0.0})

@@ -215,6 +215,15 @@ class SimulationSection(Section, frozen=True, kw_only=True):
         ),
     ] = None
 
+    as_live: Annotated[
+        bool,
+        Meta(
+            description="true to simulate also what only a live site has, with the values of "
+            "[live]: max-wait, fair-users, and ends of phases that are detected after a gap; "
+            "slower, by the reference simulator"
+        ),
+    ] = False
+
     def check(self) -> None:
         """Raise InputError for a window that is impossible."""
         self.seconds()

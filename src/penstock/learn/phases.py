@@ -13,6 +13,8 @@ import math
 from dataclasses import dataclass
 
 SMALL = 2**20
+SHORTEST_GAP, LONGEST_GAP = 0.05, 5.0
+"""Idle seconds after which a phase is over: what is learned lies between these."""
 TRICKLE = 16
 """A burst below `small` / TRICKLE (a line of a log) does not keep a phase from ending."""
 FORGOTTEN = 60.0
@@ -119,8 +121,8 @@ class PhaseFinder:
     def __init__(
         self,
         *,
-        shortest_gap: float = 0.05,
-        longest_gap: float = 5.0,
+        shortest_gap: float = SHORTEST_GAP,
+        longest_gap: float = LONGEST_GAP,
         small: int = SMALL,
         gap: Gap | None = None,
     ) -> None:

@@ -126,7 +126,7 @@ class ByArrival:
     """The weight of a job changes while it transfers: call `weight` at every event of the resource,
     and whenever the policy is woken."""
     places: int = 1
-    """How many jobs of a group may transfer at a time."""
+    """How many jobs of a group may transfer at a time; `observe` may change it."""
 
     def weight(self, job: Job) -> float:  # noqa: ARG002
         """Return one: all jobs have the same weight."""
@@ -148,10 +148,17 @@ class Rule:
         self.policy = policy
         self.preemptive, self.dynamic = bool(policy.preemptive), bool(policy.dynamic)
         self.reweighs: bool = getattr(policy, "reweighs", False)
-        self.places: int = getattr(policy, "places", 1)
         self.observes = callable(getattr(policy, "observe", None))
         self._group_sees, self._weight_sees = sees_view(policy.group), sees_view(policy.weight)
         self._name = type(policy).__name__
+
+    @property
+    def places(self) -> int:
+        """How many jobs of a group may transfer; InputError unless one can."""
+        places: int = getattr(self.policy, "places", 1)
+        if not isinstance(places, int) or places < 1:
+            raise InputError(f"{self._name}: places is {places!r}; give a whole number above 0")
+        return places
 
     @property
     def depends_on_the_job_alone(self) -> bool:

@@ -240,6 +240,10 @@ class _Host:
         """Return the weight of job j from now on."""
         return self._rule.weight(self._known[j], self.view)
 
+    def places(self) -> int:
+        """Return how many jobs of a group may transfer from now on."""
+        return self._rule.places
+
     def ended(self, j: int, resource: ResourceId, io: float, last: bool) -> float | None:
         """Job j's part of a phase on a resource has ended, after `io` isolated seconds."""
         if last and self._periods is not None:

@@ -3,7 +3,7 @@
 import heapq
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -51,22 +51,14 @@ def simulate(
     site = site or Site()
     check(workload, site)
     clock = Clock(workload, without_trace(sharing), site, knowledge or Knowledge(), arbitrate)
-    clock.marks = sorted({*marks, *workload.steady_part})
-    clock.run()
-    return Run(
-        workload=workload,
-        site=site,
-        request=clock.request,
-        end=clock.end,
-        start=clock.start,
-        phase_ends=clock.phase_ends,
-        timeline=Timeline.of(clock.segments) if timeline else None,
-        moved=clock.moved,
-    )
+    return clock.record(marks, timeline=timeline)
 
 
 class Clock:
-    """Compute phases, transfers and the queue for nodes; it is also the policies' View."""
+    """Compute phases, transfers and the queue for nodes; it is also the policies' View.
+
+    `learn` makes the estimators of `learned` knowledge; `fair_users`: see Manager.
+    """
 
     def __init__(
         self,
@@ -75,14 +67,22 @@ class Clock:
         site: Site,
         knowledge: Knowledge,
         arbitrate: Arbitrate | None,
+        *,
+        learn: Callable[[], Period] = Period,
+        fair_users: bool = False,
     ) -> None:
         n = len(workload)
         self.now = 0.0
         self.workload, self.site = workload, site
         self.known = list(workload.jobs(knowledge))
         self.serial = {job.id: job.serial for job in self.known}
-        learn = (lambda _: Period()) if knowledge.kind == "learned" else None
-        self.manager = Manager(sharing=sharing, view=self, learn=learn, arbitrate=arbitrate)
+        self.manager = Manager(
+            sharing=sharing,
+            view=self,
+            learn=(lambda _: learn()) if knowledge.kind == "learned" else None,
+            arbitrate=arbitrate,
+            fair_users=fair_users,
+        )
         self.request, self.end = np.empty(workload.iterations), np.empty(workload.iterations)
         self.start, self.phase_ends = np.empty(n), 0
         self.segments: list[tuple[int, int, float, float, float]] = []
@@ -108,6 +108,22 @@ class Clock:
             self.open_jobs[barrier] = self.open_jobs.get(barrier, 0) + 1
         self.calendar = [(float(t), RELEASE, j) for j, t in enumerate(workload.release)]
         heapq.heapify(self.calendar)
+        self.handlers: list[Callable[[int], None]] = [self.release, self.begin_io, self.wake]
+
+    def record(self, marks: Iterable[float], *, timeline: bool) -> Run:
+        """Run to the end, and return the record."""
+        self.marks = sorted({*marks, *self.workload.steady_part})
+        self.run()
+        return Run(
+            workload=self.workload,
+            site=self.site,
+            request=self.request,
+            end=self.end,
+            start=self.start,
+            phase_ends=self.phase_ends,
+            timeline=Timeline.of(self.segments) if timeline else None,
+            moved=self.moved,
+        )
 
     @property
     def jobs(self) -> dict[str, Job]:
@@ -181,7 +197,7 @@ class Clock:
                 self.end_transfer(j, self.resources[r])
             elif self.calendar:
                 self.now, kind, j = heapq.heappop(self.calendar)
-                [self.release, self.begin_io, self.wake][kind](j)
+                self.handlers[kind](j)
             else:
                 return
 
@@ -285,6 +301,10 @@ class Clock:
             heapq.heappush(self.calendar, (end, COMPUTE_END, j))
         for r in self.in_phase[j]:
             self.resources[r].transfers[j] = Transfer(j, self.phase_io[j])
+        self.tell_began(j)
+
+    def tell_began(self, j: int) -> None:
+        """Let the Manager hear that a phase of the job begins."""
         self.tell(
             PhaseBegan(
                 time=self.now,
@@ -302,7 +322,7 @@ class Clock:
 
     def end_phase(self, j: int, r: int) -> None:
         """The job's part of its phase on resource r is over, and perhaps the phase."""
-        name, io = self.known[j].id, self.phase_io[j] / self.known[j].max_share
+        io = self.phase_io[j] / self.known[j].max_share
         last = not any(j in self.resources[r].transfers for r in self.in_phase[j])
         if last:
             self.in_phase[j] = ()
@@ -311,9 +331,13 @@ class Clock:
             self.total_io[j] += isolated
             self.phases_io[j] += io
             self.phases[j] += 1
-        self.tell(PhaseEnded(time=self.now, job=name, resource=r, io=io))
+        self.tell_ended(j, r, io)
         if last:
             self.next_iteration(j)
+
+    def tell_ended(self, j: int, r: int, io: float) -> None:
+        """Let the Manager hear that the job's part of its phase on resource r is over."""
+        self.tell(PhaseEnded(time=self.now, job=self.known[j].id, resource=r, io=io))
 
     def next_iteration(self, j: int) -> None:
         """An iteration is over, and perhaps the job."""
@@ -323,6 +347,10 @@ class Clock:
         if self.iteration[j] < self.workload.offsets[j + 1]:
             self.compute(j)
             return
+        self.end_job(j)
+
+    def end_job(self, j: int) -> None:
+        """The job leaves its nodes to others."""
         self.unfinished -= 1
         self.free_nodes += int(self.workload.nodes[j])
         self.tell(JobEnded(time=self.now, job=self.known[j].id))

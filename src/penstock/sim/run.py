@@ -76,7 +76,8 @@ class Run:
 
     A job's first iteration began at `start[j]`, every later one where the one before it ended.
     `moved` has what each job had done of the I/O phase that it was in, in isolated seconds, at
-    certain times; None for a record of a live site, which does not know it.
+    certain times; None for a record of a live site, which does not know it. `released` counts the
+    phases that transferred without a turn (as live, where waits are bounded).
     """
 
     workload: Workload
@@ -87,6 +88,7 @@ class Run:
     phase_ends: int
     timeline: Timeline | None = None
     moved: Mapping[float, Floats] | None = None
+    released: int = 0
 
     @property
     def finish(self) -> Floats:

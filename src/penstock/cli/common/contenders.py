@@ -13,7 +13,7 @@ from penstock.campaign.policy_file import policy_files
 from penstock.cli.common import executor_options
 from penstock.cli.common.options import policy_names
 from penstock.cli.common.output import json_text
-from penstock.cli.common.workload_files import knowledge
+from penstock.cli.common.workload_files import as_live, knowledge
 from penstock.config import Loaded
 from penstock.config.campaign import LOCAL
 from penstock.errors import InputError
@@ -99,6 +99,7 @@ def _sharing(loaded: Loaded, names: str | None) -> Contenders:
         site=config.site.site(),
         knowledge=knowledge(loaded),
         window=config.simulation.seconds(),
+        as_live=as_live(loaded),
         arbiter=config.arbiter,
         options={config.sharing.policy: config.sharing.options},
         files=files if remote else {},
@@ -114,6 +115,7 @@ def _sharing(loaded: Loaded, names: str | None) -> Contenders:
             "allocation": loaded.config.allocation,
             "placement": loaded.config.placement,
             "simulation": loaded.config.simulation,
+            "live": loaded.config.live if loaded.config.simulation.as_live else None,
             "files": {**own, **shared},
             "shared": list(shared),
         },

@@ -20,6 +20,7 @@ METRICS: Mapping[str, str] = {
     "--window": "simulation.window",
     "--knowledge": "simulation.knowledge",
     "--seed": "simulation.seed",
+    "--as-live/--no-as-live": "simulation.as-live",
 }
 """Flags of verbs that simulate, and the keys they set."""
 RESOURCES: Mapping[str, str] = {

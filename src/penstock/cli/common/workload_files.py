@@ -10,6 +10,7 @@ from penstock.config import Loaded
 from penstock.errors import InputError, error_prefix
 from penstock.progress import progress
 from penstock.sim import formats
+from penstock.sim.as_live import AsLive
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.workload import Workload
 
@@ -82,3 +83,9 @@ def knowledge(loaded: Loaded) -> Knowledge:
     simulation = loaded.config.simulation
     with loaded.blame("simulation.knowledge"):
         return Knowledge.parse(simulation.knowledge, seed=simulation.seed)
+
+
+def as_live(loaded: Loaded) -> AsLive | None:
+    """Return what a live site adds to its policy, if it is to be simulated."""
+    config = loaded.config
+    return AsLive.of(config.live) if config.simulation.as_live else None

@@ -3,7 +3,7 @@
 import csv
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from penstock.cli.common.options import (
     typed,
 )
 from penstock.cli.common.output import emit_json, emit_table, json_option
-from penstock.cli.common.workload_files import Reader, explain_window, knowledge
+from penstock.cli.common.workload_files import Reader, as_live, explain_window, knowledge
 from penstock.config import OWN, Config, Loaded
 from penstock.config import window as parse_window
 from penstock.core.arbiter import Arbiter
@@ -55,6 +55,7 @@ MEANING = {
     "delayed": "node time lost waiting for I/O, part of all node time",
     "idle": "node time without a job, part of all node time",
     "overrun": "makespan over the one without contention",
+    "released": "phases that transferred without a turn, after max-wait",
     "remaps": "number of times that a running job got other resources",
     "engine_seconds": "seconds that the simulation itself took, median of {repeat}",
 }
@@ -144,6 +145,7 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
       penstock simulate jobs.json --policy set-10 --knowledge learned --window 6000:14000 --json
       penstock simulate jobs.json --policy ./mine.py:Mine --jobs --plot gantt.png
       penstock simulate jobs.json --allocation mckp --remap-delay '10 s' --set site.resources=12
+      penstock simulate jobs.json --policy set-10 --as-live --set live.max-wait='10 s'
       penstock simulate log.swf --io-ratio 0.1 --w-iter '100 s' --set site.nodes=128
 
     \b
@@ -158,6 +160,10 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
     A file with packs (as 'penstock pack --out' writes it) also gets the metrics of paper packs, one
     whose jobs have curves those of paper io-resources, for the resources that they are given.
 
+    With --as-live the simulation also has what a controller and its agents do in mode enforce, with
+    the values of [live]. The lease, lent turns and the dirty window have no counterpart in a
+    simulation; see docs/simulate/as-live.md.
+
     The timeline has the columns job,resource,start,end,share: one row per interval of constant
     share.
     """
@@ -169,13 +175,15 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
 
         gantt.check_format(options.plot)
     workload = Reader(loaded, (options.file,), options.io_ratio, options.w_iter).read(options.file)
+    live = as_live(loaded)
+    simulate_once = reference.simulate if options.by_reference else engine.simulate
     simulator = _Simulator(
         workload=workload,
         sharing=config.sharing.sharing(),
         site=config.site.site(),
         knowledge=knowledge(loaded),
         arbiter=config.arbiter,
-        engine=reference.simulate if options.by_reference else engine.simulate,
+        engine=simulate_once if live is None else live.simulate,
         marks=config.simulation.seconds() or (),
     )
     policies = (config.sharing.policy, config.allocation.policy, config.placement.policy)
@@ -192,12 +200,14 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         **simulator.remaps,
         "engine_seconds": seconds,
         "repeat": options.repeat,
-        "engine": "reference" if options.by_reference else "native",
+        "engine": "reference" if options.by_reference or live is not None else "native",
     }
     if workload.in_pack.any():
         result |= _packed(run, measured.window)
     if workload.curves is not None and len(workload) <= MOST_JOBS_TOGETHER:
         result["io_resources"] = _io_resources(workload, config)
+    if live is not None:
+        result |= {"as_live": asdict(live), "released": run.released}
     if options.per_job:
         result["per_job"] = job_rows(run, measured.window)
     if options.timeline is not None or options.plot is not None:
@@ -344,6 +354,8 @@ def _show(result: dict[str, Any], window: str) -> None:
     click.echo(window)
     if "io_resources" in result:
         _show_resources(result["io_resources"])
+    if "as_live" in result:
+        click.echo(_as_live(result["as_live"]))
     if "per_job" in result:
         _show_jobs(result["per_job"])
     if "plot" in result:
@@ -358,6 +370,15 @@ def _show_resources(figures: dict[str, Any]) -> None:
     rows = [(name, _number(figures[name]), text) for name, text in IO_RESOURCES.items()]
     click.echo()
     emit_table(("metric", "value", "meaning"), rows, title=title, text={"meaning"})
+
+
+def _as_live(live: Mapping[str, Any]) -> str:
+    fair = "turns alternate between users" if live["fair_users"] else "users are not told apart"
+    return (
+        f"as live: no phase waits longer than {live['max_wait']:g} s, {fair}, ends of phases are "
+        f"seen after {live['shortest_gap']:g} to {live['longest_gap']:g} s; simulated by the "
+        "reference simulator, which is slower"
+    )
 
 
 def _show_jobs(jobs: list[dict[str, Any]]) -> None:

@@ -20,7 +20,7 @@ from penstock.cli.common.options import (
     typed,
 )
 from penstock.cli.common.output import emit_json, json_option
-from penstock.cli.common.workload_files import knowledge
+from penstock.cli.common.workload_files import as_live, knowledge
 from penstock.config import Loaded
 from penstock.errors import InputError, error_prefix
 from penstock.model import Action
@@ -191,6 +191,7 @@ def _simulate(
         arbiter=_no_arbiter,
         options={loaded.config.sharing.policy: loaded.config.sharing.options},
         timeline=with_lanes,
+        as_live=as_live(loaded),
     )
     skipped = policy_runs.missing_needs(workload, selected) if policies is None else {}
     runnable = {name: policy for name, policy in selected.items() if name not in skipped}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from penstock.core.ledger import Ledger, decide
 from penstock.core.manager import Manager
+from penstock.core.wait import Wait, release_overdue
 from penstock.model import (
     Action,
     Admit,
@@ -56,43 +57,11 @@ class PhaseReport:
 
 
 @dataclass(slots=True, kw_only=True)
-class Phase:
+class Phase(Wait):
     """A phase in progress."""
 
     number: int
-    began: float
-    since: float  # when its present wait began
-    admitted: float | None = None  # when; None: it waits
-    waited: float = 0.0  # seconds until it was last admitted, or released
-    weight: float = 1.0
-    released: bool = False  # it transfers without a turn
-    transfers_since: float | None = None  # None: it waits
     alone: bool = True  # no other phase was in progress meanwhile
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether it waits for its turn."""
-        return self.transfers_since is None
-
-    def waited_until(self, now: float) -> float:
-        """Return how long it has waited, including its present wait."""
-        return self.waited + (now - self.since if self.is_waiting else 0.0)
-
-    def admit(self, now: float, weight: float) -> None:
-        """End its wait, with a turn."""
-        self.waited, self.admitted, self.weight = self.waited_until(now), now, weight
-        self.transfers_since = now if self.transfers_since is None else self.transfers_since
-
-    def release(self, now: float) -> None:
-        """End its wait, without a turn."""
-        self.waited, self.released = self.waited_until(now), True
-        self.transfers_since = now if self.transfers_since is None else self.transfers_since
-
-    def hold(self, now: float) -> None:
-        """Lose the turn, and wait again unless it needs none."""
-        self.admitted, self.since = None, now
-        if not self.released:
-            self.transfers_since = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -261,9 +230,8 @@ class Turns:
 
     def release_overdue(self, now: float, longest: float) -> list[Release]:
         """Release phases that waited for longer than any may; their order stays as it is."""
-        overdue = [(job, phase) for job, phase in self.waiting() if now - phase.began >= longest]
-        for job, phase in overdue:
-            phase.release(now)
+        overdue = list(release_overdue(list(self.waiting()), now, longest))
+        for job, _ in overdue:
             self.observer.phase_changed(job)
         return [Release(job=job, weight=phase.weight) for job, phase in overdue]
 

@@ -16,6 +16,7 @@ from penstock.errors import InputError
 from penstock.model import Site
 from penstock.policies.base import Sharing
 from penstock.sim import engine, metrics
+from penstock.sim.as_live import AsLive
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
@@ -30,6 +31,9 @@ HIGHER_IS_BETTER: Mapping[str, bool] = {
 }
 PROCESSES_PAY = 400_000
 """Total iterations, over all simulations, above which worker processes are faster than threads."""
+
+AS_LIVE_COSTS = 30
+"""How many times longer an iteration takes in the reference simulator than a policy in Python."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,6 +63,7 @@ class Task:
     arbiter: Callable[[], Arbiter | None]
     options: Mapping[str, Mapping[str, Any]]
     timeline: bool = False
+    as_live: AsLive | None = None
     files: Mapping[str, PolicyFile] = field(default_factory=dict)
 
     def measure(self, workload: Workload, policy: str) -> Outcome:
@@ -70,7 +75,8 @@ class Task:
         sharing = registry.sharing(name, self.options.get(policy))
         arbiter = self.arbiter()
         with policy_errors(policy):
-            run = engine.simulate(
+            simulate = engine.simulate if self.as_live is None else self.as_live.simulate
+            run = simulate(
                 workload,
                 sharing,
                 site=self.site,
@@ -158,10 +164,12 @@ def threads_suffice(
     """Return True if the engine runs without calling Python, or there is little work."""
     calls_python = (
         task.knowledge.kind == "learned"
+        or task.as_live is not None
         or task.arbiter() is not None
         or any(engine.calls_python(policy) for policy in policies.values())
     )
-    large = workload.iterations * len(policies) > PROCESSES_PAY
+    events_in_python = AS_LIVE_COSTS if task.as_live is not None else 1
+    large = workload.iterations * len(policies) * events_in_python > PROCESSES_PAY
     return not (calls_python and large and min(workers, len(policies)) > 1)
 
 

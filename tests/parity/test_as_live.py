@@ -1,0 +1,113 @@
+"""A simulation as live, and the controller's own turns fed with its events: the same admissions.
+
+The simulation says when phases begin and end, which is physics. `Turns` of the controller hears of
+each at its time, looks for overdue phases when one may be, and decides who transfers when.
+"""
+
+import heapq
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from penstock import registry
+from penstock.core.ledger import Ledger
+from penstock.core.manager import Manager
+from penstock.live.controller.turns import PhaseReport, Release, Turns
+from penstock.model import Action, Admit, Hold, Site
+from penstock.sim.as_live import AsLive
+from penstock.sim.run import Run
+from penstock.sim.workload import Workload
+
+MAX_WAIT = 6.0
+START, BEGIN, END, EXIT, LOOK = range(5)
+
+
+def workload(seed: int, jobs: int = 8, phases: int = 6) -> Workload:
+    """Return jobs of three users that often want to write at the same time; no times are equal."""
+    rng = np.random.default_rng(seed)
+    n = jobs * phases
+    return Workload(
+        compute=rng.uniform(0.5, 20.0, n),
+        io=rng.uniform(0.1, 6.0, n),
+        offsets=np.arange(0, n + 1, phases),
+        release=rng.uniform(0.0, 10.0, jobs),
+        details=[{"user": "abc"[int(rng.integers(3))]} for _ in range(jobs)],
+    )
+
+
+def simulated(run: Run) -> list[tuple[float, str]]:
+    """Return when each phase began to transfer, and whose it was, in order."""
+    timeline = run.timeline
+    assert timeline is not None
+    work, starts = run.workload, []
+    for j in range(len(work)):
+        for i in range(*work.offsets[j : j + 2]):
+            mine = (timeline.job == j) & (timeline.start >= run.request[i])
+            starts.append((float(timeline.start[mine].min()), work.id(j)))
+    return sorted(starts)
+
+
+def events(run: Run) -> Iterator[tuple[float, int, int, int]]:
+    """Yield what agents would report: time, kind, job, number of the phase."""
+    work = run.workload
+    for j in range(len(work)):
+        yield float(run.start[j]), START, j, 0
+        first, stop = work.offsets[j : j + 2]
+        for number, i in enumerate(range(first, stop), 1):
+            yield float(run.request[i]), BEGIN, j, number
+            yield float(run.end[i]), END, j, number
+            yield float(run.request[i]) + MAX_WAIT, LOOK, j, number
+        yield float(run.end[stop - 1]), EXIT, j, 0
+
+
+def decided(run: Run, policy: str, *, fair_users: bool) -> tuple[list[tuple[float, str]], int]:
+    """Return when the controller lets each phase transfer, and how many without a turn."""
+    ledger = Ledger(site=Site())
+    manager = Manager(sharing=registry.sharing(policy), view=ledger, fair_users=fair_users)
+    turns = Turns(manager, ledger)
+    known = list(run.workload.jobs())
+    begins: list[tuple[float, str]] = []
+    released, transferring = 0, set[str]()
+    calendar = list(events(run))
+    heapq.heapify(calendar)
+    while calendar:
+        now, kind, j, number = heapq.heappop(calendar)
+        id = known[j].id
+        actions: list[Action] | list[Release] = []
+        match kind:
+            case 0:
+                actions = turns.started(now, known[j])
+            case 1:
+                actions = turns.phase_began(now, id, number)
+            case 2:
+                transferring.discard(id)
+                report = PhaseReport(number=number, bytes=1, seconds=1.0, waited=0.0)
+                actions = turns.phase_ended(now, id, report)
+            case 3:
+                actions = turns.ended(now, id)
+            case _:
+                actions = turns.release_overdue(now, MAX_WAIT)
+        for action in actions:
+            if isinstance(action, Admit | Release) and action.job not in transferring:
+                transferring.add(action.job)
+                begins.append((now, action.job))
+                released += isinstance(action, Release)
+            elif isinstance(action, Hold) and action.job in transferring:
+                raise AssertionError("no policy here preempts")
+    return sorted(begins), released
+
+
+@pytest.mark.parametrize("fair_users", [True, False])
+@pytest.mark.parametrize("policy", ["exclusive-fcfs", "lowest-id", "set-10", "set-fair-share"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_controller_admits_whom_the_simulation_admits(
+    policy: str, fair_users: bool, seed: int
+) -> None:
+    rules = AsLive(max_wait=MAX_WAIT, fair_users=fair_users)
+    run = rules.simulate(workload(seed), registry.sharing(policy), timeline=True)
+    admissions, released = decided(run, policy, fair_users=fair_users)
+    assert admissions == simulated(run)
+    assert released == run.released
+    if policy == "exclusive-fcfs":
+        assert released > 0, "some waited for too long"
