@@ -13,6 +13,7 @@ import numpy as np
 
 from penstock.model import Admit, Event, Hold, JobEnded, JobStarted, PhaseBegan, PhaseEnded
 from penstock.records import Record
+from penstock.sim.formats.fitted_bandwidth import served
 from penstock.sim.formats.from_record import Recording
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
@@ -188,14 +189,7 @@ def _shared(transfers: Intervals) -> Intervals:
         return []
     columns = np.array([(start, end, weight) for _, start, end, weight in transfers])
     start, end, weight = columns.T
-    times = np.concatenate((start, end))
-    change = np.concatenate((weight, -weight))
-    order = np.argsort(times, kind="stable")
-    times = times[order]
-    total = np.maximum(np.cumsum(change[order])[:-1], float(weight.min()) / 2)
-    clock = np.concatenate(([0.0], np.cumsum(np.diff(times) / total)))
-    passed = np.interp(end, times, clock) - np.interp(start, times, clock)
-    shares = weight * passed / (end - start)
+    shares = served(start, end, weight) / (end - start)
     return [
         (j, a, b, share) for (j, a, b, _), share in zip(transfers, shares.tolist(), strict=True)
     ]
