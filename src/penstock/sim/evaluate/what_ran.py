@@ -8,11 +8,12 @@ of a record whose parts ran under different policies, the longest stretch of one
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from penstock.errors import InputError
 from penstock.records import Header, Record
-from penstock.units import show_seconds
+from penstock.units import show_count, show_seconds
 
 ENFORCE = "enforce"
 UNMANAGED = "fair-share"
@@ -39,8 +40,8 @@ class Ran:
         """Raise InputError if the policy is a file that nobody trusts: a simulation runs it."""
         if ".py:" in self.policy and self.policy not in trusted:
             raise InputError(
-                f"what ran is the policy {self.policy!r}, a file, and gains are relative to its "
-                "simulation; if you trust the file, give --trust"
+                f"what ran is the policy {Path(self.policy).name!r}, a file, and gains are "
+                "relative to its simulation; if you trust the file, give --trust"
             )
 
 
@@ -81,16 +82,16 @@ def left_out(record: Record, ran: Ran, users: Collection[str]) -> list[str]:
             "the record does not say in which mode the site was; it is taken as enforced, and if "
             "jobs did not wait for turns, what ran was fair-share"
         )
-    apart = sorted(
+    apart = {
         user
         for header in headers
         for user, mode in header.user_modes.items()
         if user in users and (mode == ENFORCE) != (header.mode == ENFORCE)
-    )
-    if apart:
+    }
+    if apart:  # without their names: the dashboard shows this to everybody
         notes.append(
-            f"users with a mode of their own ({', '.join(dict.fromkeys(apart))}) are simulated "
-            "like all others"
+            f"{show_count(len(apart), 'user')} with a mode of their own: they are simulated like "
+            "all others"
         )
     if ran.mode == ENFORCE and len(users) > 1 and any(header.fair_users for header in headers):
         notes.append("turns alternated between users (fair-users); the simulation does not do that")

@@ -65,9 +65,9 @@ def load(record: Record, site: Site | None = None) -> Recording:
         raise InputError(f"{name}: no job in it did any work; take a record of a longer time")
     # In the order of submission, which breaks ties; the sort is stable.
     worked.sort(key=lambda trace: trace.job.serial)
-    bandwidth, max_share = _fitted(traces, worked, header.site.bandwidth)
+    bandwidth = _fit(traces, worked, header.site.bandwidth)
     try:
-        workload = _workload(worked, max_share)
+        workload = _workload(worked)
     except OverflowError as error:
         raise InputError(f"{name}: a job has an impossible number of nodes or resources") from error
     run = Run(
@@ -92,39 +92,37 @@ def read(path: Path, site: Site) -> Workload:
     return load(Record(path), site).workload
 
 
-def _fitted(
-    traces: Traces, worked: Sequence[Trace], declared: float | None
-) -> tuple[Bandwidth, list[float]]:
-    """Set the isolated lengths of phases whose bytes are known; return the jobs' max_share."""
+def _fit(traces: Traces, worked: Sequence[Trace], declared: float | None) -> Bandwidth:
+    """Fit the bandwidth, and set the isolated lengths of phases whose bytes are known.
+
+    A job's max_share stays as policies knew it: with another one they would decide otherwise.
+    """
     transfers = Transfers.of(traces.transfers)
     bandwidth, own = fit(transfers, declared)
     if bandwidth.fitted is None:
-        return bandwidth, [trace.job.max_share for trace in worked]
-    alone, max_share = transfers.alone, []
+        return bandwidth
+    alone = transfers.alone
     for trace in worked:
         most = own.get(trace.job.id, bandwidth.fitted * trace.job.max_share)
-        max_share.append(min(most / bandwidth.fitted, 1.0))
         for i, place in enumerate(trace.transfer):
             if place != NO_TRANSFER:
                 took = float(transfers.seconds[place])
                 trace.io[i] = took if alone[place] else min(transfers.bytes[place] / most, took)
-    return bandwidth, max_share
+    return bandwidth
 
 
-def _workload(traces: Sequence[Trace], max_share: Sequence[float]) -> Workload:
+def _workload(traces: Sequence[Trace]) -> Workload:
     places = [next(iter(trace.places.most_common(1)), ((0,), 0))[0] for trace in traces]
     jobs = [trace.job for trace in traces]
     return Workload(
         compute=np.concatenate([trace.compute for trace in traces]),
         # A record has the lengths of phases at a job's own bandwidth.
-        io=np.concatenate(
-            [np.array(t.io) * most for t, most in zip(traces, max_share, strict=True)]
-        ),
+        io=np.concatenate([np.array(trace.io) * trace.job.max_share for trace in traces]),
         offsets=np.cumsum([0, *(len(trace.end) for trace in traces)]),
         release=[trace.start for trace in traces],
         ids=_names(jobs),
         nodes=[job.nodes for job in jobs],
-        max_share=max_share,
+        max_share=[job.max_share for job in jobs],
         resource_offsets=np.cumsum([0, *map(len, places)]),
         resources=[resource for place in places for resource in place],
         curves=[job.curve for job in jobs] if any(job.curve for job in jobs) else None,
