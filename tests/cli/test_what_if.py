@@ -214,7 +214,7 @@ def test_a_record_in_which_the_mode_changed_says_so(penstock: Any, directory: Pa
 
 
 def test_a_policy_file_that_ran_is_simulated_only_if_trusted(
-    penstock: Any, directory: Path
+    penstock: Any, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = directory / "mine.py"
     mine.write_text(
@@ -231,6 +231,10 @@ def test_a_policy_file_that_ran_is_simulated_only_if_trusted(
     assert not Path(f"{mine}.ran").exists()
     arguments = ("--policies", "fair-share", "--trust", f"{mine}:Mine", "--json")
     assert penstock("what-if", str(path), *arguments).json["ran"] == f"{mine}:Mine"
+    monkeypatch.chdir(directory)
+    named = penstock("what-if", str(path), "--policies", "fair-share,./mine.py:Mine", "--json").json
+    assert named["ran"] == "./mine.py:Mine", "who names it trusts it"
+    assert set(named["policies"]) == {"fair-share", "./mine.py:Mine"}
 
 
 def test_who_gains_and_loses_most(penstock: Any, directory: Path) -> None:
@@ -313,7 +317,7 @@ def test_what_was_cut_is_told(penstock: Any, directory: Path) -> None:
     events = [
         JobStarted(time=0.0, job=job),
         PhaseBegan(time=1.0, job="a", resources=(0,)),
-        PhaseEnded(time=3.0, job="a", resource=0, io=1.0),
+        PhaseEnded(time=3.0, job="a", resource=0, io=1.0, idle=0.5),
         Woke(time=9.0),
     ]
     (path,) = write(directory / "r", header(), [Entry(event=event) for event in events])
@@ -321,6 +325,7 @@ def test_what_was_cut_is_told(penstock: Any, directory: Path) -> None:
         file.write(b'{"event":"Wo')
     out = penstock("what-if", str(path), "--policies", "fair-share").out
     assert "note: 1 job still ran when the record ended" in out
+    assert "note: ends of phases were noticed 500 ms late on average" in out
     assert "line 6 breaks off" in out
 
 

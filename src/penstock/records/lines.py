@@ -42,6 +42,8 @@ from penstock.policies.base import Placer
 
 FORMAT = "penstock-record"
 VERSION = 1
+ENFORCE = "enforce"
+"""The mode in which jobs wait for their turns; in all others every phase transfers at once."""
 MOST_OBSERVATIONS = 1e9
 EVENTS: Mapping[str, msgspec.json.Decoder[Any]] = {
     kind.__name__: msgspec.json.Decoder(kind)

@@ -125,7 +125,7 @@ class RecordWriter:
         self._closing = False
         self._running: Running = {started.job.id: started for started in header.running}
         self._lost = 0
-        self._next_header, self._changed = header, False
+        self._next_header = self._last_header = header
         self._thread = threading.Thread(target=self._work, name="record", daemon=True)
         # The attributes below belong to the thread.
         self._batch: list[_Line] = []
@@ -137,9 +137,9 @@ class RecordWriter:
 
     def set_modes(self, site: str, users: Mapping[str, str]) -> None:
         """Note the modes that are in force from the next event on."""
-        header = msgspec.structs.replace(self._next_header, mode=site, user_modes=dict(users))
-        if header != self._next_header:
-            self._next_header, self._changed = header, True
+        self._next_header = msgspec.structs.replace(
+            self._next_header, mode=site, user_modes=dict(users)
+        )
 
     def write(
         self,
@@ -151,7 +151,7 @@ class RecordWriter:
     ) -> None:
         """Record an event, its actions, and the bytes and seconds of a phase that ended."""
         border = None
-        if self._lost or self._changed:
+        if self._lost or self._next_header != self._last_header:
             border = _Border(self._lost, dict(self._running), self._next_header)
         _update_running(self._running, event)
         try:
@@ -167,7 +167,7 @@ class RecordWriter:
                 self._lost += 1
                 self.lost_total += 1
                 return
-            self._lost, self._changed = 0, False
+            self._lost, self._last_header = 0, self._next_header
             self._queue.append(_Line(event, text, border))
             if len(self._queue) >= BATCH:
                 self._wake.notify()

@@ -38,9 +38,12 @@ from penstock.sim.evaluate.what_ran import Ran
 from penstock.sim.formats import from_record
 from penstock.sim.formats.from_record import Recording
 from penstock.sim.knowledge import Knowledge
+from penstock.units import show_seconds
 
 FAILED = 1
 ROUNDING = 1e-9
+NOTICED = 0.001
+"""Seconds of delay that are worth a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +199,9 @@ def _simulate(record: Record, loaded: Loaded, options: Options) -> dict[str, Any
     packers = _packers(loaded, options.packing)
     record, ran, notes = what_ran.one_policy(record)
     ran.check_trust(_trusted([*options.trust, *selected]))
+    # A policy file has the name that was typed, once.
+    typed = (name for name in selected if ran.policy in _trusted([name]))
+    ran = replace(ran, policy=next(typed, ran.policy))
     recording, site = from_record.load(record), record.header.site
     configured = loaded.config.sharing
     task = policy_runs.Task(
@@ -219,7 +225,7 @@ def _simulate(record: Record, loaded: Loaded, options: Options) -> dict[str, Any
     users = {job.user for job in workload.jobs()}
     notes += what_ran.left_out(record, ran, users)
     notes += [*filter(None, [recording.bandwidth.contradiction]), *recording.notes]
-    notes += _impossible(result)
+    notes += [*_impossible(result), *_not_simulated(recording)]
     answer = {
         "record": _about(record, recording, task.knowledge, notes),
         **result.as_json(),
@@ -280,6 +286,16 @@ def _impossible(result: WhatIf) -> list[str]:
     return [
         "an I/O slowdown below 1 comes from the window: the phases in it are shorter than their "
         "job's mean, by which the metric divides"
+    ]
+
+
+def _not_simulated(recording: Recording) -> list[str]:
+    """Return what turns cost a live site besides waiting, as far as the record shows it."""
+    if recording.noticed < NOTICED:
+        return []
+    return [
+        f"ends of phases were noticed {show_seconds(recording.noticed)} late on average: enforced, "
+        "a turn lasts that much longer, which the simulation leaves out"
     ]
 
 

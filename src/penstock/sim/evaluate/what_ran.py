@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import InputError
-from penstock.records import Header, Record
+from penstock.records import ENFORCE, Header, Record
 from penstock.units import show_count, show_seconds
 
-ENFORCE = "enforce"
 UNMANAGED = "fair-share"
 """What runs where nobody waits."""
 

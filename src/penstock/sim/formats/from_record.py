@@ -23,14 +23,11 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.model import Job, Site
-from penstock.records import Record
+from penstock.records import ENFORCE, Record
 from penstock.sim.formats.fitted_bandwidth import Bandwidth, Transfers, fit
 from penstock.sim.formats.record_traces import NO_TRANSFER, Cuts, Trace, Traces
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
-
-ENFORCE = "enforce"
-"""The mode in which jobs wait for their turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,6 +38,8 @@ class Recording:
     run: Run
     cuts: Cuts
     bandwidth: Bandwidth
+    noticed: float
+    """Mean seconds after which the controller knew that a phase had ended."""
     notes: Sequence[str]
 
 
@@ -83,6 +82,7 @@ def load(record: Record, site: Site | None = None) -> Recording:
         run=run,
         cuts=traces.cuts,
         bandwidth=bandwidth,
+        noticed=sum(traces.idle) / len(traces.idle) if traces.idle else 0.0,
         notes=tuple(record.notes),
     )
 

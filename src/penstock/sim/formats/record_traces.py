@@ -154,6 +154,8 @@ class Traces:
         self.cuts.jobs_before = len(self._open)
         self.all = list(self._open.values())
         self.transfers: list[Transfer] = []
+        self.idle: array[float] = array("d")
+        """How long after the end of each phase the controller knew of it."""
 
     def take(self, entry: Entry) -> None:
         """Process a line of the record."""
@@ -228,6 +230,7 @@ class Traces:
             if not phase.held:  # the controller hears of the beginning of a phase a little late
                 since = max(end - seconds, trace.last_end)
                 phase.requested = min(phase.requested, since)
+        self.idle.append(self.now - end)
         took = end - phase.requested
         place = NO_TRANSFER
         if end > since:
