@@ -266,8 +266,8 @@ def test_people_see_the_model_check_first(penstock: Any, directory: Path) -> Non
 
 def test_packers_are_asked_about_the_same_jobs(penstock: Any, directory: Path) -> None:
     path = str(recorded(directory, "exclusive-fcfs"))
-    asked = ("--packing", "first-fit,pack-partition", "--set", "site.nodes=2")
-    packing = penstock("what-if", path, *asked, "--json").json["packing"]
+    options = ("--packing", "first-fit,pack-partition", "--set", "site.nodes=2")
+    packing = penstock("what-if", path, *options, "--json").json["packing"]
     assert (packing["sharing"], packing["nodes"]) == ("exclusive-fcfs", 2)
     assert list(packing["policies"]) == ["first-fit", "pack-partition"]
     jobs = workload()
@@ -278,7 +278,7 @@ def test_packers_are_asked_about_the_same_jobs(penstock: Any, directory: Path) -
         packer = registry.policy("packing", name)
         run = packs.run(jobs, packer, registry.sharing("exclusive-fcfs"), Site(nodes=2))
         assert measured == pytest.approx(asdict(packs.measure(run)))
-    out = penstock("what-if", path, *asked).out
+    out = penstock("what-if", path, *options).out
     assert "packers compare with each other" in out
     refused = penstock("what-if", path, "--packing", "first-fit")
     assert refused.status == 2

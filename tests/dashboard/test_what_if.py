@@ -30,7 +30,7 @@ def test_two_policies_on_a_real_record_side_by_side(site: Site, visit: Visits) -
     metrics = page.locator("table.metrics")
     expect(metrics).to_be_visible()
     expect(page.locator(".comparison .card h2").first).to_have_text("Model check")
-    expect(page.locator(".said")).to_contain_text("exclusive-fcfs ran (mode enforce)")
+    expect(page.locator(".verdict")).to_contain_text("exclusive-fcfs ran (mode enforce)")
     expect(page.locator(".check-table th")).to_have_text(
         ["", "recorded", "exclusive-fcfs, simulated", "error"]
     )
@@ -76,8 +76,8 @@ def expect_colours_beyond_the_model_error_only(page: Page) -> None:
         assert row.locator("td.wins").count() == better
         assert row.locator("td.wins, td.worse").count() == exceeds
         assert row.get_by_text("within error").count() == (not exceeds)
-    said = [each["job"] for kind in ("gain", "lose") for each in other["jobs"][kind]]
-    assert page.locator(".change tbody tr td:first-child").all_text_contents() == said
+    jobs = [each["job"] for kind in ("gain", "lose") for each in other["jobs"][kind]]
+    assert page.locator(".change tbody tr td:first-child").all_text_contents() == jobs
     expect_marks_at_the_better_values(page)
 
 

@@ -26,7 +26,7 @@ def records(site: Deployed) -> str:
     return str(site.state.folder / "records")
 
 
-def asked(
+def what_if(
     site: Deployed, capsys: pytest.CaptureFixture[str], policies: str
 ) -> tuple[dict[str, Any], str]:
     """Return the result of a what-if of a site's last run, and what people see."""
@@ -73,7 +73,7 @@ def test_three_copies_that_were_observed(
     site.up(*declared, mode="observe")
     copies(site, "job1", "job2", "job3")
     launcher.down(site.state)
-    result, out = asked(site, capsys, "fair-share,set-10")
+    result, out = what_if(site, capsys, "fair-share,set-10")
     assert (result["ran"], result["record"]["mode"]) == ("fair-share", "observe")
     assert result["record"]["policy"] == "set-10"
     assert result["record"]["jobs"] == 3
@@ -94,7 +94,7 @@ def test_copies_that_are_cut_off_by_the_end_are_left_out(
     cut.do("write 4")
     site.until("cut", lambda job: job.doing == "transferring")
     launcher.down(site.state)
-    result, out = asked(site, capsys, "fair-share")
+    result, out = what_if(site, capsys, "fair-share")
     assert result["record"]["jobs"] == 1
     assert result["record"]["cuts"]["phases_unmeasured"] == 1
     assert result["record"]["cuts"]["jobs_cut"] == 1
@@ -108,7 +108,7 @@ def test_a_mode_that_changed_in_between(site: Deployed, capsys: pytest.CaptureFi
     site.penstock("mode", "enforce")
     copies(site, "after", mib=4)
     launcher.down(site.state)
-    result, out = asked(site, capsys, "set-10")
+    result, out = what_if(site, capsys, "set-10")
     expected = {"observe": "fair-share", "enforce": "exclusive-fcfs"}
     assert result["ran"] == expected[result["record"]["mode"]]
     assert "note: what ran changed: part 1 fair-share (mode observe, " in out
@@ -129,7 +129,7 @@ def loaded(folder: Path, mode: str, capsys: pytest.CaptureFixture[str]) -> dict[
             )
         )
         launcher.down(site.state)
-        result, out = asked(site, capsys, "fair-share,exclusive-fcfs")
+        result, out = what_if(site, capsys, "fair-share,exclusive-fcfs")
     nothing_is_claimed_within_the_error(result, out)
     return result
 
@@ -143,13 +143,13 @@ def test_a_what_if_predicts_what_then_happens(
     enforced = loaded(tmp_path / "enforced", "enforce", capsys)
     assert (observed["ran"], enforced["ran"]) == ("fair-share", "exclusive-fcfs")
     with capsys.disabled():
-        for asked_of, happened in ((observed, enforced), (enforced, observed)):
-            predicted = asked_of["policies"][happened["ran"]]["utilization"]
+        for source, happened in ((observed, enforced), (enforced, observed)):
+            predicted = source["policies"][happened["ran"]]["utilization"]
             truth = happened["model_check"]["utilization"]["recorded"]
             print(
-                f"\nwhat-if of {asked_of['ran']} on {happened['ran']}: utilization "
+                f"\nwhat-if of {source['ran']} on {happened['ran']}: utilization "
                 f"{predicted:.3f}, then {truth:.3f} ({predicted / truth - 1:+.1%}); model error "
-                f"{asked_of['model_check']['utilization']['error']:+.1%}",
+                f"{source['model_check']['utilization']['error']:+.1%}",
                 end="",
             )
             assert predicted == pytest.approx(truth, rel=PREDICTED)

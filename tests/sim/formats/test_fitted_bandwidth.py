@@ -34,9 +34,9 @@ def entries(*those: Event | Entry) -> list[Entry]:
 
 
 def fitted(
-    folder: Path, *those: Event | Entry, mode: str = "observe", said: float = 100.0
+    folder: Path, *those: Event | Entry, mode: str = "observe", declared: float = 100.0
 ) -> from_record.Recording:
-    made = header("fair-share", site=Site(bandwidth=said * MIB), mode=mode)
+    made = header("fair-share", site=Site(bandwidth=declared * MIB), mode=mode)
     (path,) = write(folder, made, entries(*those))
     return from_record.load(Record(path))
 
@@ -59,7 +59,7 @@ def test_the_bandwidth_is_fitted_and_contradicted(tmp_path: Path) -> None:
     assert str(recording.bandwidth.contradiction).startswith(
         "best phase alone: 42 MiB/s, phases together: 42 MiB/s; you said 100 MiB/s"
     )
-    right = fitted(tmp_path / "right", *alone, *both, said=45.0)
+    right = fitted(tmp_path / "right", *alone, *both, declared=45.0)
     assert right.bandwidth.contradiction is None
 
 
@@ -113,7 +113,7 @@ def test_no_metric_of_a_record_is_impossible(day: list[Event]) -> None:
             recording = from_record.load(Record(path))
         except InputError:
             return
-        found = metrics.measure(recording.run)
-        assert found.max_stretch >= 1 - 1e-9
-        assert found.efficiency <= 1 + 1e-9
-        assert not found.io_slowdown < 1 - 1e-9
+        measures = metrics.measure(recording.run)
+        assert measures.max_stretch >= 1 - 1e-9
+        assert measures.efficiency <= 1 + 1e-9
+        assert not measures.io_slowdown < 1 - 1e-9

@@ -253,9 +253,9 @@ def _packed(
 ) -> dict[str, Any]:
     if not packers:
         return {}
-    told = loaded.config.site.site()
+    configured = loaded.config.site.site()
     if "site.nodes" in loaded.origins:
-        site = replace(site, nodes=told.nodes)
+        site = replace(site, nodes=configured.nodes)
     sharing = registry.sharing(ran.policy, ran.options)
     measured = pack(recording, packers, sharing, site)
     return {
