@@ -55,7 +55,15 @@ def test_gains_are_relative_to_what_ran_simulated(penstock: Any, directory: Path
     path = recorded(directory)
     chosen = ("--policies", "set-10,fair-share,greedy-yield", "--json")
     result = penstock("what-if", str(path), *chosen).json
-    assert list(result) == ["record", "ran", "verdict", "model_check", "policies", "skipped"]
+    assert list(result) == [
+        "record",
+        "ran",
+        "verdict",
+        "model_check",
+        "job_error",
+        "policies",
+        "skipped",
+    ]
     assert result["ran"] == "fair-share"
     alone = penstock("compare", str(path), *chosen).json["policies"]
     base = result["policies"]["fair-share"]
@@ -148,6 +156,24 @@ def test_beyond_the_model_error(
     recorded: float, simulated: float, value: float, beyond: bool
 ) -> None:
     assert Check(recorded=recorded, simulated=simulated).is_exceeded(value) is beyond
+
+
+def test_errors_of_jobs_that_cancel_out_are_errors() -> None:
+    """A metric that fits by luck: one job too long, another too short."""
+    lucky = Check(recorded=0.5, simulated=0.5, least=0.1)
+    assert not lucky.is_exceeded(0.54)
+    assert lucky.is_exceeded(0.56)
+
+
+def test_the_jobs_error_is_that_of_their_run_times(penstock: Any, directory: Path) -> None:
+    """All run times four times as long as their simulation, but for what jobs computed."""
+    result = penstock("what-if", str(slowed(directory, 4.0)), "--policies", "set-10", "--json").json
+    jobs = penstock("what-if", str(recorded(directory)), "--policies", "set-10", "--json").json
+    assert jobs["job_error"] < 1e-9
+    assert 0.05 < result["job_error"] < 0.75
+    own = result["policies"]["set-10"]
+    for metric, beyond in own["beyond_model_error"].items():
+        assert not beyond or abs(own["gain"][metric]) > result["job_error"]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def _show_check(result: Mapping[str, Any]) -> None:
         f"{name}: {units.show_count(about['jobs'], 'job')}, "
         f"{units.show_count(about['iterations'], 'iteration')}"
     )
-    click.echo(title)
+    click.echo(f"{title}; run times are off by {100 * result['job_error']:.2f}% per job")
     emit_table(("", *COLUMNS.values()), rows)
 
 

@@ -144,6 +144,7 @@ class WhatIfResult(msgspec.Struct, frozen=True, kw_only=True):
     ran: str
     verdict: str
     model_check: ModelCheck
+    job_error: float | None  # mean relative error of the jobs' run times
     policies: dict[str, Figures]
     skipped: list[SkippedPolicy]
     lanes: ResultLanes

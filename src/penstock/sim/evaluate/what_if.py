@@ -34,6 +34,8 @@ class Check:
 
     recorded: float
     simulated: float
+    least: float = NOTABLE
+    """A relative difference that is not larger is none, however small the error is."""
 
     @property
     def error(self) -> float:
@@ -49,7 +51,7 @@ class Check:
             return False
         difference = abs(value - self.simulated)
         error = abs(self.simulated - self.recorded) * max(1.0, self.simulated / self.recorded)
-        return difference > max(error, NOTABLE * abs(self.simulated))
+        return difference > max(error, self.least * abs(self.simulated))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,8 @@ class WhatIf:
 
     ran: Ran
     model_check: Mapping[str, Check]
+    job_error: float
+    """Mean error of the jobs' run times, as a part: errors of jobs may cancel out in a metric."""
     policies: Mapping[str, PolicyResult]
     window: tuple[float, float]
     outcomes: Mapping[str, Outcome] = field(repr=False)
@@ -129,6 +133,7 @@ class WhatIf:
                 }
                 for metric, check in self.model_check.items()
             },
+            "job_error": self.job_error,
             "policies": {
                 name: {
                     **result.figures,
@@ -167,8 +172,13 @@ def compare(
     figures = {name: outcome.figures() for name, outcome in outcomes.items()}
     ranked = policy_runs.rank(figures, ran.policy)
     base = ranked[ran.policy]
+    job_error = _job_error(recording, outcomes[ran.policy].finish)
     checks = {
-        metric: Check(recorded=getattr(recorded, metric), simulated=base[metric])
+        metric: Check(
+            recorded=getattr(recorded, metric),
+            simulated=base[metric],
+            least=max(job_error, NOTABLE),
+        )
         for metric in HIGHER_IS_BETTER
     }
     results = {}
@@ -183,8 +193,18 @@ def compare(
             losers=losers,
         )
     return WhatIf(
-        ran=ran, model_check=checks, policies=results, window=recorded.window, outcomes=outcomes
+        ran=ran,
+        model_check=checks,
+        job_error=job_error,
+        policies=results,
+        window=recorded.window,
+        outcomes=outcomes,
     )
+
+
+def _job_error(recording: Recording, finish: Floats) -> float:
+    release = recording.workload.release
+    return float(np.abs((finish - release) / (recording.run.finish - release) - 1).mean())
 
 
 def _changes(

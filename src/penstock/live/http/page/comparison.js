@@ -40,7 +40,7 @@ export class Comparison {
   }
 
   check() {
-    const { ran, record, model_check: checks, verdict: sentence } = this.result;
+    const { ran, record, model_check: checks, job_error: off, verdict: sentence } = this.result;
     const mode = record.mode === null ? "" : ` (mode ${record.mode})`;
     const rows = METRICS.map(([key, name, , text]) => [
       name,
@@ -50,7 +50,7 @@ export class Comparison {
     ]);
     const heads = ["", ...["recorded", `${ran}, simulated`, "error"].map((text) => ({ text, class: "num" }))];
     return [
-      h("p", { class: "verdict" }, `${ran} ran${mode}. How far its simulation is from the record is the error of the model. ${sentence[0].toUpperCase()}${sentence.slice(1)}.`),
+      h("p", { class: "verdict" }, `${ran} ran${mode}. How far its simulation is from the record is the error of the model; run times are off by ${format.change(off).replace("+", "")} per job. ${sentence[0].toUpperCase()}${sentence.slice(1)}.`),
       table("What ran, simulated, and what was recorded", heads, rows, { class: "check-table" }),
     ];
   }
