@@ -2,15 +2,21 @@
 
 import gzip
 import json
+import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from records.random_days import RecordedClock, header, write
 
-from penstock import cli
+from penstock import cli, registry
 from penstock.model import Job, JobStarted, PhaseBegan, PhaseEnded, Site, Woke
-from penstock.records import Entry
+from penstock.records import Entry, PolicySpec, Record, RecordWriter
+from penstock.sim import engine, metrics
+from penstock.sim.evaluate import packs
+from penstock.sim.evaluate.what_if import Check
 from penstock.sim.workload import Workload
 
 METRICS = ("utilization", "max_stretch", "io_slowdown", "min_yield", "efficiency", "makespan")
@@ -29,42 +35,242 @@ def workload() -> Workload:
     )
 
 
-def recorded(directory: Path, policy: str = "fair-share", **more: Any) -> Path:
+def recorded(
+    directory: Path,
+    policy: str = "fair-share",
+    *,
+    options: dict[str, Any] | None = None,
+    **more: Any,
+) -> Path:
     made = header(policy, site=Site(), **more)
+    if options:
+        made = msgspec.structs.replace(made, sharing=PolicySpec(policy=policy, options=options))
     clock = RecordedClock(workload(), made)
     clock.run()
-    (path,) = write(directory / "records", made, clock.entries)
+    (path,) = write(directory / f"records-{made.run}-{policy}", made, clock.entries)
     return path
 
 
-def test_policies_stand_beside_what_was_recorded(penstock: Any, directory: Path) -> None:
+def test_gains_are_relative_to_what_ran_simulated(penstock: Any, directory: Path) -> None:
     path = recorded(directory)
     chosen = ("--policies", "set-10,fair-share,greedy-yield", "--json")
     result = penstock("what-if", str(path), *chosen).json
-    assert set(result["simulated"]) == {"set-10", "fair-share", "greedy-yield"}
+    assert list(result) == [
+        "record",
+        "ran",
+        "verdict",
+        "model_check",
+        "job_error",
+        "policies",
+        "skipped",
+    ]
+    assert result["ran"] == "fair-share"
     alone = penstock("compare", str(path), *chosen).json["policies"]
-    for policy, figures in result["simulated"].items():
+    base = result["policies"]["fair-share"]
+    for policy, figures in result["policies"].items():
         assert {m: figures[m] for m in METRICS} == {m: alone[policy][m] for m in METRICS}
-        assert figures["gain"]["utilization"] == pytest.approx(
-            figures["utilization"] / result["recorded"]["utilization"] - 1
-        )
-    # It was recorded under fair-share, so simulating that again changes nothing.
-    for metric in METRICS:
-        assert result["recorded"][metric] == pytest.approx(
-            result["simulated"]["fair-share"][metric], rel=1e-9
-        )
-    assert result["simulated"]["fair-share"]["jobs"] == {"gain": [], "lose": []}
-    assert result["record"]["policy"] == "fair-share"
+        expected = figures["utilization"] / base["utilization"] - 1
+        assert figures["gain"]["utilization"] == pytest.approx(expected)
     assert result["record"]["jobs"] == 5
+
+
+@pytest.mark.parametrize("policy", ["fair-share", "set-10", "exclusive-fcfs"])
+def test_a_record_of_a_policy_asked_about_it_gains_nothing(
+    penstock: Any, directory: Path, policy: str
+) -> None:
+    """By definition; and as the record is of a simulation, the model error is rounding."""
+    result = penstock(
+        "what-if", str(recorded(directory, policy)), "--policies", policy, "--json"
+    ).json
+    own = result["policies"][policy]
+    assert set(own["gain"].values()) == {0.0}
+    assert set(own["beyond_model_error"].values()) == {False}
+    assert own["jobs"] == {"gain": [], "lose": []}
+    assert list(result["model_check"]) == list(METRICS)
+    for metric, check in result["model_check"].items():
+        assert check["error"] == pytest.approx(check["simulated"] / check["recorded"] - 1)
+        assert abs(check["error"]) < 1e-9, metric
+
+
+@pytest.mark.parametrize("other", ["fair-share", "set-10", "exclusive-fcfs"])
+def test_the_record_of_one_policy_predicts_another(
+    penstock: Any, directory: Path, other: str
+) -> None:
+    """A closed loop: the same jobs recorded under another policy are what was predicted."""
+    path = recorded(directory, "exclusive-fcfs", run="a")
+    predicted = penstock("what-if", str(path), "--policies", other, "--json").json["policies"]
+    truth = metrics.measure(engine.simulate(workload(), registry.sharing(other), site=Site()))
+    second = penstock("what-if", str(recorded(directory, other, run="b")), "--json").json
+    for metric in METRICS:
+        assert predicted[other][metric] == pytest.approx(getattr(truth, metric), rel=1e-9)
+        assert second["model_check"][metric]["recorded"] == pytest.approx(
+            predicted[other][metric], rel=1e-9
+        )
+
+
+def slowed(directory: Path, factor: float) -> Path:
+    """A record in which all took longer than its isolated I/O explains: the model is off."""
+    lines = recorded(directory).read_bytes().splitlines()
+    first, *rest = [json.loads(line) for line in lines]
+    for line in rest:
+        line["time"] *= factor
+    path = directory / "slowed.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in (first, *rest)))
+    return path
+
+
+def test_what_is_within_the_model_error_is_no_gain(penstock: Any, directory: Path) -> None:
+    """The rule that ran once "gained" 22% over its own record, and others 24%, in green."""
+    exact = penstock("what-if", str(recorded(directory)), "--policies", "set-10", "--json").json
+    assert exact["policies"]["set-10"]["beyond_model_error"]["utilization"]
+    path = str(slowed(directory, 4.0))
+    off = penstock("what-if", path, "--policies", "set-10", "--json").json
+    own, other = off["policies"]["fair-share"], off["policies"]["set-10"]
+    assert abs(off["model_check"]["io_slowdown"]["error"]) > abs(other["gain"]["io_slowdown"])
+    assert not any(other["beyond_model_error"].values())
+    assert not any(own["beyond_model_error"].values())
+    assert other["jobs"] == {"gain": [], "lose": []}
+    out = penstock("what-if", path, "--policies", "set-10").out
+    assert out.startswith("model check: fair-share ran; simulated: utilization ")
+    assert "*" not in out.replace("* best", "")
+    assert "within error" in out
+    assert "do not decide by this" in out
+    assert "gains most" not in out
+
+
+@pytest.mark.parametrize(
+    ("recorded", "simulated", "value", "beyond"),
+    [
+        (0.5, 0.5, 0.51, True),
+        (0.5, 0.5, 0.5002, False),  # a difference of less than one in a thousand
+        (0.5, 0.6, 0.69, False),
+        (0.5, 0.6, 0.73, True),
+        (0.5, 0.6, 0.71, False),  # more than the error in itself, but 18% after 20%
+        (0.5, 0.1, 0.19, False),  # 90% after 80%, but a small part of the error in itself
+        (0.5, 0.4, 0.29, True),
+        (math.nan, 0.6, 0.9, False),
+        (0.0, 0.6, 0.9, False),
+    ],
+)
+def test_beyond_the_model_error(
+    recorded: float, simulated: float, value: float, beyond: bool
+) -> None:
+    assert Check(recorded=recorded, simulated=simulated).is_exceeded(value) is beyond
+
+
+def test_errors_of_jobs_that_cancel_out_are_errors() -> None:
+    """A metric that fits by luck: one job too long, another too short."""
+    lucky = Check(recorded=0.5, simulated=0.5, least=0.1)
+    assert not lucky.is_exceeded(0.54)
+    assert lucky.is_exceeded(0.56)
+
+
+def test_the_jobs_error_is_that_of_their_run_times(penstock: Any, directory: Path) -> None:
+    """All run times four times as long as their simulation, but for what jobs computed."""
+    result = penstock("what-if", str(slowed(directory, 4.0)), "--policies", "set-10", "--json").json
+    jobs = penstock("what-if", str(recorded(directory)), "--policies", "set-10", "--json").json
+    assert jobs["job_error"] < 1e-9
+    assert 0.05 < result["job_error"] < 0.75
+    own = result["policies"]["set-10"]
+    for metric, beyond in own["beyond_model_error"].items():
+        assert not beyond or abs(own["gain"][metric]) > result["job_error"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "ran"),
+    [
+        ("observe", "fair-share"),
+        ("advise", "fair-share"),
+        ("off", "fair-share"),
+        ("enforce", "set-10"),
+        (None, "set-10"),
+    ],
+)
+def test_what_ran_depends_on_the_mode(
+    penstock: Any, directory: Path, mode: str | None, ran: str
+) -> None:
+    """Nobody waits in other modes than enforce."""
+    path = recorded(directory, "set-10", mode=mode)
+    result = penstock("what-if", str(path), "--policies", "greedy-yield", "--json").json
+    assert (result["ran"], result["record"]["mode"]) == (ran, mode)
+    assert set(result["policies"]) == {"greedy-yield", ran}
+    unsaid = [note for note in result["record"]["notes"] if "does not say in which mode" in note]
+    assert len(unsaid) == (mode is None)
+
+
+def test_what_ran_keeps_its_options(penstock: Any, directory: Path) -> None:
+    """As its record has them, not the defaults."""
+    path = recorded(directory, "periodic-greedy-yield", options={"period": 3.0}, mode="enforce")
+    result = penstock("what-if", str(path), "--policies", "fair-share", "--json").json
+    shown = result["policies"]["periodic-greedy-yield"]["io_slowdown"]
+    made, default = (
+        metrics.measure(engine.simulate(workload(), sharing, site=Site())).io_slowdown
+        for sharing in (
+            registry.sharing("periodic-greedy-yield", {"period": 3.0}),
+            registry.sharing("periodic-greedy-yield"),
+        )
+    )
+    assert shown == pytest.approx(made, rel=1e-9)
+    assert shown != pytest.approx(default, rel=1e-3)
+
+
+def changed(directory: Path) -> list[Path]:
+    """A run that was observed for 20 s, and enforced afterwards."""
+    made = header("set-10", site=Site(), mode="observe", run="ab")
+    clock = RecordedClock(workload(), made)
+    clock.run()
+    with RecordWriter(directory / "changed", made, flush=0.01) as writer:
+        for entry in clock.entries:
+            if entry.event.time > 20:
+                writer.set_modes("enforce", {})
+            writer.write(entry.event, entry.actions, entry.bytes)
+    return sorted((directory / "changed").iterdir())
+
+
+def test_a_record_in_which_the_mode_changed_says_so(penstock: Any, directory: Path) -> None:
+    parts = changed(directory)
+    assert [Record(part).header.mode for part in parts] == ["observe", "enforce"]
+    result = penstock("what-if", *map(str, parts), "--policies", "fair-share", "--json").json
+    assert (result["ran"], result["record"]["mode"]) == ("set-10", "enforce")
+    (note,) = [note for note in result["record"]["notes"] if note.startswith("what ran changed")]
+    assert "part 1 fair-share (mode observe, 2" in note
+    assert note.endswith("only part 2 is used here")
+    assert result["record"]["files"] == [str(parts[1])]
+    assert penstock("what-if", *map(str, parts), "--check").status == 0
+
+
+def test_a_policy_file_that_ran_is_simulated_only_if_trusted(
+    penstock: Any, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = directory / "mine.py"
+    mine.write_text(
+        "from penstock.policies.sharing.exclusive_fcfs import ExclusiveFcfs\n"
+        "class Mine(ExclusiveFcfs): ...\n"
+        "open(__file__ + '.ran', 'w').close()\n"
+    )
+    path = recorded(directory, "exclusive-fcfs", mode="enforce")
+    path.write_bytes(path.read_bytes().replace(b'"exclusive-fcfs"', f'"{mine}:Mine"'.encode(), 1))
+    refused = penstock("what-if", str(path), "--policies", "fair-share")
+    assert (refused.status, refused.out) == (2, "")
+    assert "give --trust" in refused.err
+    assert str(directory) not in refused.err.partition("what ran")[2], "others may read it"
+    assert not Path(f"{mine}.ran").exists()
+    arguments = ("--policies", "fair-share", "--trust", f"{mine}:Mine", "--json")
+    assert penstock("what-if", str(path), *arguments).json["ran"] == f"{mine}:Mine"
+    monkeypatch.chdir(directory)
+    named = penstock("what-if", str(path), "--policies", "fair-share,./mine.py:Mine", "--json").json
+    assert named["ran"] == "./mine.py:Mine", "who names it trusts it"
+    assert set(named["policies"]) == {"fair-share", "./mine.py:Mine"}
 
 
 def test_who_gains_and_loses_most(penstock: Any, directory: Path) -> None:
     path = recorded(directory)
     result = penstock("what-if", str(path), "--policies", "exclusive-fcfs", "--json").json
-    jobs = result["simulated"]["exclusive-fcfs"]["jobs"]
+    jobs = result["policies"]["exclusive-fcfs"]["jobs"]
     assert jobs["lose"]
     for job in jobs["lose"] + jobs["gain"]:
-        assert job["change"] == pytest.approx(job["simulated"] / job["recorded"] - 1)
+        assert job["change"] == pytest.approx(job["simulated"] / job["ran"] - 1)
+        assert job["ran"] == pytest.approx(job["recorded"])
     lost = [job["change"] for job in jobs["lose"]]
     assert lost == sorted(lost, reverse=True)
     assert min(lost) > 0
@@ -72,20 +278,42 @@ def test_who_gains_and_loses_most(penstock: Any, directory: Path) -> None:
     simulated = penstock(
         "simulate", str(path), "--policy", "exclusive-fcfs", "--jobs", "--json"
     ).json
-    assert simulated["makespan"] == result["simulated"]["exclusive-fcfs"]["makespan"]
+    assert simulated["makespan"] == result["policies"]["exclusive-fcfs"]["makespan"]
 
 
-def test_people_are_told_what_is_simulated(penstock: Any, directory: Path) -> None:
+def test_people_see_the_model_check_first(penstock: Any, directory: Path) -> None:
     out = penstock("what-if", str(recorded(directory)), "--policies", "set-10,fair-share").out
+    assert out.startswith("model check: fair-share ran; simulated: utilization +0.00%, max stretch")
     rows = {line.split("  ")[0].strip() for line in out.splitlines()}
-    assert {"recorded", "set-10, simulated", "fair-share, simulated"} <= rows
+    assert {"recorded", "fair-share, simulated", "model error", "set-10", "fair-share"} <= rows
     assert "set-10: " in out
-    assert "fair-share: no job gains or loses" in out
+    assert "1 of 1 differ from fair-share, which ran, by more than the model error" in out
+
+
+def test_packers_are_asked_about_the_same_jobs(penstock: Any, directory: Path) -> None:
+    path = str(recorded(directory, "exclusive-fcfs"))
+    options = ("--packing", "first-fit,pack-partition", "--set", "site.nodes=2")
+    packing = penstock("what-if", path, *options, "--json").json["packing"]
+    assert (packing["sharing"], packing["nodes"]) == ("exclusive-fcfs", 2)
+    assert list(packing["policies"]) == ["first-fit", "pack-partition"]
+    jobs = workload()
+    jobs = Workload(
+        compute=jobs.compute, io=jobs.io, offsets=jobs.offsets, release=[0.0] * 5, ids=jobs.ids
+    )
+    for name, measured in packing["policies"].items():
+        packer = registry.policy("packing", name)
+        run = packs.run(jobs, packer, registry.sharing("exclusive-fcfs"), Site(nodes=2))
+        assert measured == pytest.approx(asdict(packs.measure(run)))
+    out = penstock("what-if", path, *options).out
+    assert "packers compare with each other" in out
+    refused = penstock("what-if", path, "--packing", "first-fit")
+    assert refused.status == 2
+    assert "--set site.nodes=N" in refused.err
 
 
 def test_all_policies_that_the_record_can_feed(penstock: Any, directory: Path) -> None:
     result = penstock("what-if", str(recorded(directory)), "--json").json
-    assert "set-10" in result["simulated"]
+    assert "set-10" in result["policies"]
     assert [entry["policy"] for entry in result["skipped"]] == ["clairvoyant-sets"]
 
 
@@ -96,14 +324,18 @@ def test_policies_know_what_the_recorded_ones_did(penstock: Any, directory: Path
     assert learned["record"]["knowledge"] == "learned"
     exact = penstock(*arguments, "--knowledge", "exact").json
     assert exact["record"]["knowledge"] == "exact"
-    assert exact["simulated"] != learned["simulated"]
+    assert exact["policies"] != learned["policies"]
 
 
 def test_the_window_counts_for_both(penstock: Any, directory: Path) -> None:
     arguments = ("what-if", str(recorded(directory)), "--policies", "set-10", "--json")
     result = penstock(*arguments, "--window", "20:60").json
-    assert result["recorded"]["window"] == result["simulated"]["set-10"]["window"] == [20, 60]
-    assert result["recorded"]["utilization"] != penstock(*arguments).json["recorded"]["utilization"]
+    assert result["policies"]["set-10"]["window"] == [20, 60]
+    inside, all_of_it = (
+        r["model_check"]["utilization"] for r in (result, penstock(*arguments).json)
+    )
+    assert inside["recorded"] != all_of_it["recorded"]
+    assert inside["error"] == pytest.approx(0, abs=0.05), "prorated by time in the record"
 
 
 def test_what_was_cut_is_told(penstock: Any, directory: Path) -> None:
@@ -111,7 +343,7 @@ def test_what_was_cut_is_told(penstock: Any, directory: Path) -> None:
     events = [
         JobStarted(time=0.0, job=job),
         PhaseBegan(time=1.0, job="a", resources=(0,)),
-        PhaseEnded(time=3.0, job="a", resource=0, io=1.0),
+        PhaseEnded(time=3.0, job="a", resource=0, io=1.0, idle=0.5),
         Woke(time=9.0),
     ]
     (path,) = write(directory / "r", header(), [Entry(event=event) for event in events])
@@ -119,6 +351,7 @@ def test_what_was_cut_is_told(penstock: Any, directory: Path) -> None:
         file.write(b'{"event":"Wo')
     out = penstock("what-if", str(path), "--policies", "fair-share").out
     assert "note: 1 job still ran when the record ended" in out
+    assert "note: ends of phases were noticed 500 ms late on average" in out
     assert "line 6 breaks off" in out
 
 

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 from cli.test_what_if import recorded, workload
+from records.random_days import header, write
 
+from penstock.model import Event, Job, JobStarted, PhaseBegan, PhaseEnded, Site
+from penstock.records import Entry
 from penstock.sim.evaluate import what_if_lanes
 
 POLICIES = ("--policies", "set-10,fair-share,greedy-yield", "--json")
@@ -53,6 +56,31 @@ def test_stretches_of_a_lane_do_not_overlap(penstock: Any, directory: Path) -> N
             for (_, end), (start, _) in pairwise(parts):
                 assert start >= end - 2e-4
     assert any(kind == "wait" for _, kind, *_ in matches["simulated"]["set-10"]["stretches"])
+
+
+def test_nobody_waits_where_turns_are_only_observed(penstock: Any, directory: Path) -> None:
+    """A record has the turns that a policy would have given; its jobs did not wait for them."""
+    for mode, waits in (("observe", False), ("enforce", True)):
+        path = recorded(directory, "exclusive-fcfs", mode=mode, run=mode[0] * 2)
+        lanes = penstock("what-if", str(path), *POLICIES, "--lanes").json["lanes"]
+        kinds = {kind for _, kind, *_ in lanes["recorded"]["stretches"]}
+        assert kinds == ({"io", "wait"} if waits else {"io"})
+
+
+def test_after_a_phase_that_was_cut_off_a_job_has_another_lane(
+    penstock: Any, directory: Path
+) -> None:
+    events: list[Event] = [JobStarted(time=0.0, job=Job(id="a", serial=0))]
+    for begin, end, io in ((1.0, 3.0, 2.0), (5.0, 8.0, 0.0), (9.0, 11.0, 2.0)):
+        events.append(PhaseBegan(time=begin, job="a", resources=(0,)))
+        events.append(PhaseEnded(time=end, job="a", resource=0, io=io))
+    made = header("fair-share", site=Site(), mode="observe")
+    (path,) = write(directory / "cut", made, [Entry(event=event) for event in events])
+    lanes = penstock("what-if", str(path), *POLICIES, "--lanes").json["lanes"]
+    assert [(job["id"], job["began"]) for job in lanes["jobs"]] == [("a", 0.0), ("a#2", 8.0)]
+    stretches = [stretch[:4] for stretch in lanes["recorded"]["stretches"]]
+    assert stretches == [[0, "io", 1.0, 3.0], [0, "io", 5.0, 8.0], [1, "io", 9.0, 11.0]]
+    assert lanes["recorded"]["finish"] == [5.0, 11.0]
 
 
 def test_what_is_cut_is_said(

@@ -180,6 +180,6 @@ def write(directory: Path, header: Header, entries: Sequence[Entry], **options: 
     """Write a record and return its parts."""
     with RecordWriter(directory, header, flush=0.01, **options) as writer:
         for entry in entries:
-            writer.write(entry.event, entry.actions, entry.bytes)
+            writer.write(entry.event, entry.actions, entry.bytes, seconds=entry.seconds)
     assert writer.lost_total == writer.failed_total == 0
     return sorted(directory.glob(f"*-{header.run}-*.jsonl"))

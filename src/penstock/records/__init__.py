@@ -4,12 +4,13 @@ A record is JSON Lines: a header, then one line per event (docs/formats/record-f
 controller writes it; what-if reads it; a replay through a new Manager must give the same actions.
 """
 
-from penstock.records.lines import Entry, Header, PolicySpec
+from penstock.records.lines import ENFORCE, Entry, Header, PolicySpec
 from penstock.records.reader import Record
 from penstock.records.replay import Difference, ReplayResult, replay
 from penstock.records.writer import RecordWriter, Retention
 
 __all__ = [
+    "ENFORCE",
     "Difference",
     "Entry",
     "Header",

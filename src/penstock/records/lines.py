@@ -42,6 +42,8 @@ from penstock.policies.base import Placer
 
 FORMAT = "penstock-record"
 VERSION = 1
+ENFORCE = "enforce"
+"""The mode in which jobs wait for their turns; in all others every phase transfers at once."""
 MOST_OBSERVATIONS = 1e9
 EVENTS: Mapping[str, msgspec.json.Decoder[Any]] = {
     kind.__name__: msgspec.json.Decoder(kind)
@@ -90,6 +92,11 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     job's w_iter, weighted by its hint `observations`."""
     fair_users: bool = False
     """Turns alternate between users."""
+    mode: str | None = None
+    """The site's mode while this part was written: a change begins a new part. None: the record was
+    made before modes were recorded."""
+    user_modes: dict[str, str] = {}
+    """The modes of users that have their own."""
     running: list[JobStarted] = []
     """The jobs that ran at the start of this part."""
     lost: Annotated[int, Meta(ge=0)] = 0
@@ -147,14 +154,16 @@ def _prior(job: Job) -> Prior | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What happened and what was decided; `bytes` is what a phase that ended moved, if known.
+    """What happened and what was decided; of a phase that ended `bytes` and `seconds`, if known.
 
-    `failed`: the policy raised an exception instead.
+    `seconds`: how long it transferred, its waits left out, as its job measured it. `failed`: the
+    policy raised an exception instead.
     """
 
     event: Event
     actions: Sequence[Action] = ()
     bytes: int | None = None
+    seconds: float | None = None
     failed: bool = False
     where: str = ""
     """File and line, for messages."""
@@ -163,6 +172,7 @@ class Entry:
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
     event: str
     bytes: int | None = None
+    seconds: float | None = None
     failed: bool = False
     actions: list[msgspec.Raw] = []
 
@@ -180,6 +190,8 @@ def encode(entry: Entry) -> bytes:
     """Return the line, with its newline."""
     actions = b",".join(_tagged("action", action) for action in entry.actions)
     moved = b"" if entry.bytes is None else b',"bytes":%d' % entry.bytes
+    if entry.seconds is not None:
+        moved += b',"seconds":' + _encode(entry.seconds)
     failed = b',"failed":true' if entry.failed else b""
     return _tagged("event", entry.event)[:-1] + moved + failed + b',"actions":[' + actions + b"]}\n"
 
@@ -205,7 +217,13 @@ def decode(text: bytes) -> Entry | None:
         raise InputError(f"{_plain(error)}; is the file damaged?") from error
     if not 0 <= event.time < math.inf:
         raise InputError(f"time is {event.time:g}; it must be seconds since the record's epoch")
-    return Entry(event=event, actions=tuple(actions), bytes=line.bytes, failed=line.failed)
+    return Entry(
+        event=event,
+        actions=tuple(actions),
+        bytes=line.bytes,
+        seconds=line.seconds,
+        failed=line.failed,
+    )
 
 
 def _decoder(

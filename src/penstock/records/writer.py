@@ -3,7 +3,8 @@
 The controller puts lines into a queue; a thread writes them, so that a slow disk delays no turn.
 Lines that cannot be written (on a full disk, for example) stay in the queue and are tried again.
 Once the queue is full, lines are lost and counted. After a loss a new part begins; its header says
-how many lines are missing and which jobs run. Old parts are removed, the oldest first.
+how many lines are missing and which jobs run. A change of mode begins a new part, too: one part has
+one mode. Old parts are removed, the oldest first.
 """
 
 import logging
@@ -13,7 +14,7 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,18 +74,19 @@ KEEP_ALL = Retention()
 
 
 @dataclass(frozen=True, slots=True)
-class _Gap:
-    """The number of lines missing before a line, and the jobs that run at that point."""
+class _Border:
+    """Why a line begins a new part: lines are missing before it, or the header changed."""
 
     lost: int
     running: Running
+    header: Header
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
     event: Event
     text: bytes
-    after: _Gap | None
+    after: _Border | None
 
 
 class RecordWriter:
@@ -123,6 +125,7 @@ class RecordWriter:
         self._closing = False
         self._running: Running = {started.job.id: started for started in header.running}
         self._lost = 0
+        self._next_header = self._last_header = header
         self._thread = threading.Thread(target=self._work, name="record", daemon=True)
         # The attributes below belong to the thread.
         self._batch: list[_Line] = []
@@ -132,18 +135,29 @@ class RecordWriter:
         self._pruned = -PRUNE_INTERVAL
         self._thread.start()
 
+    def set_modes(self, site: str, users: Mapping[str, str]) -> None:
+        """Note the modes that are in force from the next event on."""
+        self._next_header = msgspec.structs.replace(
+            self._next_header, mode=site, user_modes=dict(users)
+        )
+
     def write(
         self,
         event: Event,
         actions: Sequence[Action] = (),
         moved: int | None = None,
         failed: bool = False,
+        seconds: float | None = None,
     ) -> None:
-        """Record an event, the actions that it led to, and the bytes that a phase moved."""
-        gap = _Gap(self._lost, dict(self._running)) if self._lost else None
+        """Record an event, its actions, and the bytes and seconds of a phase that ended."""
+        border = None
+        if self._lost or self._next_header != self._last_header:
+            border = _Border(self._lost, dict(self._running), self._next_header)
         _update_running(self._running, event)
         try:
-            entry = lines.Entry(event=event, actions=tuple(actions), bytes=moved, failed=failed)
+            entry = lines.Entry(
+                event=event, actions=tuple(actions), bytes=moved, seconds=seconds, failed=failed
+            )
             text = lines.encode(entry)
         except Exception as error:
             log.error("%s cannot be recorded: %s", type(event).__name__, reason(error))
@@ -153,8 +167,8 @@ class RecordWriter:
                 self._lost += 1
                 self.lost_total += 1
                 return
-            self._lost = 0
-            self._queue.append(_Line(event, text, gap))
+            self._lost, self._last_header = 0, self._next_header
+            self._queue.append(_Line(event, text, border))
             if len(self._queue) >= BATCH:
                 self._wake.notify()
 
@@ -257,6 +271,7 @@ class RecordWriter:
     def _begin_part(self, first: _Line, text: bytes) -> None:
         """Write a new file with a header and the text, or no file at all."""
         running = first.after.running if first.after else self._part_running
+        self._header = first.after.header if first.after else self._header
         header = msgspec.structs.replace(
             self._header,
             part=self._part + 1,

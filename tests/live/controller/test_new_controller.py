@@ -5,7 +5,7 @@ from live.controller.turn_deployment import Deployed
 from live.controller.turn_harness import TurnHarness
 from live.store.sample_jobs import ended
 
-from penstock.live.controller.explain import advised
+from penstock.live.controller.explain import advised, explain
 from penstock.live.protocol import messages
 
 MIB = 1 << 20
@@ -79,6 +79,21 @@ def test_advice_names_the_part_of_the_run_that_it_is_about() -> None:
     assert "its 3 I/O phases would" in advised(job, "set-10")
     job = msgspec.structs.replace(job, reconnected=50.0)
     assert "its 3 I/O phases since it reconnected would" in advised(job, "set-10")
+
+
+def test_advice_to_a_job_that_waits_names_what_can_answer() -> None:
+    """'penstock compare' needs a workload, which a site does not have; it has records."""
+    job = ended(1, state="ended", phases=3, turn_waited_seconds=1e9)
+    status = messages.Status(
+        site="s",
+        jobs=[job],
+        io_nodes=[],
+        forwarded_bytes=0,
+        direct_bytes=0,
+        fail_open_total=0,
+        policy="set-10",
+    )
+    assert "'penstock what-if STATE/records'" in str(explain(status, job.name).advice)
 
 
 def test_a_phase_of_an_earlier_controller_transfers_since_it_began() -> None:

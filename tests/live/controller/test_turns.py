@@ -184,7 +184,7 @@ def test_a_policy_that_raises_when_a_phase_is_cut_hides_nothing_that_happened(
     """A job that is gone is gone from the Manager, too; one that asks is among those let go."""
     made = turns(manager_class=RaisesAtEnds)
     recorded: list[tuple[Event, bool]] = []
-    made.record = lambda event, actions, moved, failed: recorded.append((event, failed))
+    made.record = lambda event, actions, moved, failed, seconds: recorded.append((event, failed))
     made.phase_began(1.0, "a", 1)
     made.phase_began(2.0, "b", 1)
     with pytest.raises(RuntimeError):

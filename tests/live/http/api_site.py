@@ -154,7 +154,14 @@ class FakeDashboard(DashboardApi):
         day = RecordedDay(day="2026-11-15", parts=1, bytes=5)
         return [
             RecordedRun(
-                run="ab12", began=1e9, ended=None, policy="set-10", parts=1, bytes=5, days=[day]
+                mode="observe",
+                run="ab12",
+                began=1e9,
+                ended=None,
+                policy="set-10",
+                parts=1,
+                bytes=5,
+                days=[day],
             )
         ]
 

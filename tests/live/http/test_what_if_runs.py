@@ -136,7 +136,7 @@ def test_both_policies_are_simulated(tmp_path: Path) -> None:
     what_if = run(tmp_path, test)
     assert (what_if["state"], what_if["error"], what_if["run"]) == ("done", None, RUN)
     result = what_if["result"]
-    assert set(result["simulated"]) == {"set-10", "fair-share"}
+    assert set(result["policies"]) == {"set-10", "fair-share"}
     lanes = result["lanes"]
     assert {job["id"] for job in lanes["jobs"]} == {"one", "other"}
     assert set(lanes["simulated"]) == {"set-10", "fair-share"}

@@ -30,6 +30,7 @@ from penstock.model import (
 from penstock.records import Entry, Header, Record, replay
 from penstock.sim import engine, formats, metrics
 from penstock.sim.formats import from_record
+from penstock.sim.formats.record_traces import Cuts
 from penstock.sim.workload import Workload
 
 BLIND = ["exclusive-fcfs", "fair-share", "set-10", "set-fair-share", "share-priority"]
@@ -50,8 +51,10 @@ def start(time: float, job: Job) -> JobStarted:
     return JobStarted(time=time, job=job)
 
 
-def begin(time: float, job: Job, resources: tuple[int, ...] = (0,)) -> PhaseBegan:
-    return PhaseBegan(time=time, job=job.id, resources=resources)
+def begin(
+    time: float, job: Job, resources: tuple[int, ...] = (0,), *, resumes: bool = False
+) -> PhaseBegan:
+    return PhaseBegan(time=time, job=job.id, resources=resources, resumes=resumes)
 
 
 def end(time: float, job: Job, io: float, resource: int = 0, idle: float = 0.0) -> PhaseEnded:
@@ -87,7 +90,7 @@ def round_trip(workload: Workload, made: Header, *, exact: bool) -> None:
     close(again, truth)
     close(metrics.measure(recording.run), truth)
     assert recording.workload.resources.tolist() == workload.resources.tolist()
-    assert not any(getattr(recording.cuts, field.name) for field in fields(from_record.Cuts))
+    assert not any(getattr(recording.cuts, field.name) for field in fields(Cuts))
 
 
 @pytest.mark.parametrize("policy", BLIND)
@@ -130,9 +133,9 @@ def test_a_phase_that_was_seen_to_end_late_ended_when_it_did(tmp_path: Path) -> 
     events = [start(0.0, A), begin(1.0, A), end(9.0, A, io=3.0, idle=2.0), over(10.0, A)]
     recording = load(tmp_path, events)
     assert phases(recording.workload) == [[1.0, 3.0], [3.0, 0.0]]
-    # No more than all of it can have been idle.
+    # No more than all of it can have been idle; and no phase takes longer alone than it did.
     recording = load(tmp_path / "b", [*events[:2], end(4.0, A, io=3.0, idle=60.0), over(5.0, A)])
-    assert phases(recording.workload) == [[1.0, 3.0], [4.0, 0.0]]
+    assert phases(recording.workload) == [[1.0, 0.0], [4.0, 0.0]]
 
 
 def test_a_phase_on_several_resources_ends_with_its_last_part(tmp_path: Path) -> None:
@@ -204,7 +207,28 @@ def test_what_cannot_be_simulated_is_left_out_and_counted(tmp_path: Path) -> Non
     ]
     recording = load(tmp_path, events)
     assert recording.workload.ids == ["a", "a#2"], "a name that came twice is told apart"
-    assert recording.cuts == from_record.Cuts(jobs_idle=1, phases_unmeasured=1, phases_too_fast=1)
+    assert phases(recording.workload, 0) == [[1.0, 1.0]], "what it did after the phase cut off"
+    assert recording.cuts == Cuts(jobs_idle=1, jobs_cut=1, phases_unmeasured=1, phases_too_fast=1)
+
+
+def test_a_phase_that_was_cut_off_is_left_out_on_both_sides(tmp_path: Path) -> None:
+    """200 MiB took "0.327 s", because the phase counted in full in the record and as none here."""
+    events = [start(0.0, A), begin(1.0, A), end(3.0, A, io=2.0), begin(4.0, A)]
+    events += [end(14.0, A, io=0.0), over(14.0, A), start(14.0, B), begin(14.5, B)]
+    recording = load(tmp_path, [*events, end(15.0, B, io=0.0), over(15.0, B)])
+    assert recording.workload.ids == ["a"], "all that b did was cut off"
+    assert phases(recording.workload) == [[1.0, 2.0], [1.0, 0.0]]
+    assert recording.run.finish.tolist() == [4.0], "in the recorded run it ends there, too"
+    assert (recording.cuts.phases_unmeasured, recording.cuts.jobs_cut) == (2, 1)
+
+
+def test_a_phase_that_lent_its_turn_is_one_phase(tmp_path: Path) -> None:
+    events = [start(0.0, A), begin(1.0, A), end(3.0, A, io=0.0)]
+    events += [begin(8.0, A, resumes=True), end(10.0, A, io=2.5), over(10.0, A)]
+    recording = load(tmp_path, events)
+    assert phases(recording.workload) == [[6.0, 2.5]], "its pause of 5 s is no I/O"
+    assert recording.run.request.tolist() == [6.0]
+    assert recording.cuts == Cuts()
 
 
 def test_a_record_without_work_is_an_error(tmp_path: Path) -> None:

@@ -1,16 +1,15 @@
 """penstock what-if: a recorded day under other policies."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import click
-import numpy as np
 
-from penstock import units
-from penstock.cli.common import comparison_table
+from penstock import registry
+from penstock.cli.common import what_if_tables
 from penstock.cli.common.options import (
     METRICS,
     PATH,
@@ -23,27 +22,28 @@ from penstock.cli.common.output import emit_json, json_option
 from penstock.cli.common.workload_files import as_live, knowledge
 from penstock.config import Loaded
 from penstock.errors import InputError, error_prefix
-from penstock.model import Action
+from penstock.model import Action, Site
+from penstock.policies.base import Packer
 from penstock.progress import progress
 from penstock.records import Difference, Header, Record, replay
 from penstock.records.reader import SUFFIXES
-from penstock.sim import formats, metrics
+from penstock.sim import formats
 from penstock.sim.checks import check as check_workload
-from penstock.sim.evaluate import policy_runs
+from penstock.sim.evaluate import policy_runs, what_ran
+from penstock.sim.evaluate import what_if as what_if_result
+from penstock.sim.evaluate.what_if import WhatIf
 from penstock.sim.evaluate.what_if_lanes import lanes
+from penstock.sim.evaluate.what_if_packing import pack
+from penstock.sim.evaluate.what_ran import Ran
 from penstock.sim.formats import from_record
 from penstock.sim.formats.from_record import Recording
 from penstock.sim.knowledge import Knowledge
-from penstock.sim.workload import Floats
+from penstock.units import show_seconds
 
-RECORDED = "recorded"
-MOST_JOBS = 3
-"""The number of jobs named as the largest gains, and losses."""
-MOST_POLICIES = 3
-"""The number of policies, the best ones, whose jobs are named; --json has all."""
-NOTABLE = 0.001
-"""The smallest relative change of a job's time that counts as a gain or loss."""
 FAILED = 1
+ROUNDING = 1e-9
+NOTICED = 0.001
+"""Seconds of delay that are worth a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +61,14 @@ class Options:
             help="The sharing policies to simulate; by default all that the record has data for.",
         ),
     ]
+    packing: Annotated[
+        str | None,
+        option(
+            "--packing",
+            metavar="A,B,...",
+            help="Packers to try on the record's jobs, too; needs the site's number of nodes.",
+        ),
+    ]
     check: Annotated[
         bool,
         option(
@@ -75,7 +83,7 @@ class Options:
             "--trust",
             multiple=True,
             metavar="FILE.py:CLASS",
-            help="With --check: run this policy file, which the record names. Repeatable.",
+            help="Run this policy file, which the record names as what ran. Repeatable.",
         ),
     ]
     lanes: Annotated[
@@ -90,16 +98,17 @@ class Options:
 
 @click.command(name="what-if")
 @typed(Options)
-@Configuration(METRICS, policies=("sharing",))
+@Configuration(METRICS, policies=("sharing", "packing"))
 @json_option
 def what_if(*, options: Options, loaded: Loaded, as_json: bool) -> int:
-    """Simulate the jobs of a RECORD under other policies, and compare with what happened.
+    """Simulate the jobs of a RECORD under other policies, and compare with what ran.
 
     \b
     Examples:
       penstock what-if record-20260302-000000-a1b2-0003.jsonl --policies set-10,fair-share
       penstock what-if monday.jsonl.gz --window '9 h:17 h' --json
       penstock what-if monday.jsonl.gz --policies set-10,fair-share --lanes --json
+      penstock what-if monday.jsonl.gz --packing first-fit,pack-partition --set site.nodes=256
       penstock what-if monday.jsonl.gz --check
       penstock what-if state/records
 
@@ -108,24 +117,31 @@ def what_if(*, options: Options, loaded: Loaded, as_json: bool) -> int:
     and the isolated I/O of each job, without its waiting, on the record's site. Policies know
     w_iter as the controller did, unless --knowledge is given.
 
+    The first lines are the model check: what ran, simulated, against what was recorded. What ran is
+    the record's policy in mode enforce, and fair-share in all other modes, where nobody waits.
+    Gains are relative to what ran, simulated, and count only where they exceed the model error.
+
     --check does not simulate: it replays the recorded events, from the first part of the run, and
     compares every decision with the recorded one.
     """
-    files = options.files
+    record = _record(options.files)
+    if options.lanes and (options.check or not as_json):
+        raise InputError("--lanes needs --json, and cannot be combined with --check")
+    if options.check:
+        if options.policies is not None or options.packing is not None:
+            raise InputError("--check does not simulate; leave out --policies and --packing")
+        return _check(record, options.trust, as_json=as_json)
+    result = _simulate(record, loaded, options)
+    emit_json(result) if as_json else what_if_tables.show(result)
+    return 0
+
+
+def _record(files: Sequence[Path]) -> Record:
     files = _latest(files[0]) if len(files) == 1 and files[0].is_dir() else files
     for file in files:
         formats.check_readable(file)
         formats.check_suffix(file, SUFFIXES)
-    record = Record(*files)
-    if options.lanes and (options.check or not as_json):
-        raise InputError("--lanes needs --json, and cannot be combined with --check")
-    if options.check:
-        if options.policies is not None:
-            raise InputError("--check does not simulate; leave out --policies")
-        return _check(record, options.trust, as_json=as_json)
-    result = _simulate(record, loaded, options.policies, with_lanes=options.lanes)
-    emit_json(result) if as_json else _show(result)
-    return 0
+    return Record(*files)
 
 
 def _latest(directory: Path) -> tuple[Path, ...]:
@@ -139,7 +155,7 @@ def _latest(directory: Path) -> tuple[Path, ...]:
 
 def _check(record: Record, trust: Sequence[str], *, as_json: bool) -> int:
     """Replay the record; return the exit status."""
-    replayed = replay(record, trusted={*trust, *map(_absolute, trust)})
+    replayed = replay(record, trusted=_trusted(trust))
     different = replayed.first_difference
     if as_json:
         emit_json(
@@ -159,10 +175,10 @@ def _check(record: Record, trust: Sequence[str], *, as_json: bool) -> int:
     return 0 if different is None else FAILED
 
 
-def _absolute(policy: str) -> str:
-    """Return a policy's file and class as a controller records them, with an absolute path."""
-    file, _, name = policy.rpartition(":")
-    return f"{Path(file).resolve()}:{name}"
+def _trusted(policies: Collection[str]) -> set[str]:
+    """Return policies with those from files as a controller records them, with absolute paths."""
+    files = [policy.rpartition(":") for policy in policies if ".py:" in policy]
+    return {*policies, *(f"{Path(file).resolve()}:{name}" for file, _, name in files)}
 
 
 def _description(different: Difference) -> dict[str, Any]:
@@ -178,45 +194,77 @@ def _listed(actions: Sequence[Action] | None) -> list[str] | str:
     return "the policy failed" if actions is None else [repr(action) for action in actions]
 
 
-def _simulate(
-    record: Record, loaded: Loaded, policies: str | None, *, with_lanes: bool
-) -> dict[str, Any]:
-    selected = policy_runs.select(loaded, policies)
-    recording = from_record.load(record)
-    workload, site = recording.workload, record.header.site
+def _simulate(record: Record, loaded: Loaded, options: Options) -> dict[str, Any]:
+    selected = policy_runs.select(loaded, options.policies)
+    packers = _packers(loaded, options.packing)
+    record, ran, notes = what_ran.one_policy(record)
+    ran.check_trust(_trusted([*options.trust, *selected]))
+    # A policy file has the name that was typed, once.
+    typed = (name for name in selected if ran.policy in _trusted([name]))
+    ran = replace(ran, policy=next(typed, ran.policy))
+    recording, site = from_record.load(record), record.header.site
+    configured = loaded.config.sharing
     task = policy_runs.Task(
         site=site,
         knowledge=_knowledge(loaded, record.header),
         window=loaded.config.simulation.seconds(),
         arbiter=_no_arbiter,
-        options={loaded.config.sharing.policy: loaded.config.sharing.options},
-        timeline=with_lanes,
+        options={configured.policy: configured.options, ran.policy: ran.options},
+        timeline=options.lanes,
         as_live=as_live(loaded),
     )
-    skipped = policy_runs.missing_needs(workload, selected) if policies is None else {}
+    workload = recording.workload
+    skipped = policy_runs.missing_needs(workload, selected) if options.policies is None else {}
+    skipped.pop(ran.policy, None)
     runnable = {name: policy for name, policy in selected.items() if name not in skipped}
+    runnable[ran.policy] = registry.sharing(ran.policy, ran.options)
     with error_prefix(record.paths[0]):
         check_workload(workload, site)
-        recorded = policy_runs.Outcome(
-            metrics=metrics.measure(recording.run, task.window), finish=recording.run.finish
-        )
         with progress("simulating", len(runnable)) as bar:
-            outcomes = policy_runs.simulate(workload, runnable, task, bar.advance)
-    figures = {RECORDED: recorded.figures()}
-    figures |= {name: outcome.figures() for name, outcome in outcomes.items()}
-    ranked = policy_runs.rank(figures, RECORDED)
-    for name, outcome in outcomes.items():
-        ranked[name]["jobs"] = _changes(recording, outcome.finish)
-    result = {
-        "record": _about(record, recording, task.knowledge),
-        RECORDED: ranked.pop(RECORDED),
-        "simulated": ranked,
+            result = what_if_result.compare(recording, ran, runnable, task, bar.advance)
+        packed = _packed(recording, packers, loaded, result.ran, site)
+    users = {job.user for job in workload.jobs()}
+    notes += what_ran.left_out(record, ran, users)
+    notes += [*filter(None, [recording.bandwidth.contradiction]), *recording.notes]
+    notes += [*_impossible(result), *_not_simulated(recording)]
+    answer = {
+        "record": _about(record, recording, task.knowledge, notes),
+        **result.as_json(),
+        **({"packing": packed} if packers else {}),
         "skipped": [{"policy": name, "reason": reason} for name, reason in skipped.items()],
     }
-    if with_lanes:
-        runs = {name: o.run for name, o in outcomes.items() if o.run is not None}
-        result["lanes"] = lanes(record, recording, runs)
-    return result
+    if options.lanes:
+        runs = {name: o.run for name, o in result.outcomes.items() if o.run is not None}
+        answer["lanes"] = lanes(record, recording, runs)
+    return answer
+
+
+def _packers(loaded: Loaded, names: str | None) -> dict[str, Packer]:
+    """Return the packers to try, each with its configured options."""
+    configured = loaded.config.packing
+    packers = {}
+    for name in [] if names is None else [name.strip() for name in names.split(",")]:
+        options = configured.options if name == configured.policy else {}
+        packers[name] = registry.policy("packing", name, options)
+    return packers
+
+
+def _packed(
+    recording: Recording, packers: Mapping[str, Packer], loaded: Loaded, ran: Ran, site: Site
+) -> dict[str, Any]:
+    if not packers:
+        return {}
+    configured = loaded.config.site.site()
+    if "site.nodes" in loaded.origins:
+        site = replace(site, nodes=configured.nodes)
+    sharing = registry.sharing(ran.policy, ran.options)
+    measured = pack(recording, packers, sharing, site)
+    return {
+        "sharing": ran.policy,
+        "nodes": site.nodes,
+        "io_nodes": site.resources,
+        "policies": {name: asdict(each) for name, each in measured.items()},
+    }
 
 
 def _no_arbiter() -> None:
@@ -230,85 +278,43 @@ def _knowledge(loaded: Loaded, header: Header) -> Knowledge:
     return knowledge(loaded)
 
 
-def _changes(recording: Recording, finish: Floats) -> dict[str, list[dict[str, Any]]]:
-    """Return the jobs whose time from start to end changes most, relative to the recorded."""
-    workload = recording.workload
-    before, after = recording.run.finish - workload.release, finish - workload.release
-    change = after / before - 1
-    order = np.argsort(change, kind="stable").tolist()
-
-    def job(j: int) -> dict[str, Any]:
-        times = {RECORDED: float(before[j]), "simulated": float(after[j])}
-        return {"job": workload.id(j), **times, "change": float(change[j])}
-
-    return {
-        "gain": [job(j) for j in order[:MOST_JOBS] if change[j] < -NOTABLE],
-        "lose": [job(j) for j in order[::-1][:MOST_JOBS] if change[j] > NOTABLE],
-    }
+def _impossible(result: WhatIf) -> list[str]:
+    """Return why a value is outside the bounds of its metric."""
+    check = result.model_check["io_slowdown"]
+    values = [check.recorded, *(p.figures["io_slowdown"] for p in result.policies.values())]
+    if not any(value < 1 - ROUNDING for value in values):
+        return []
+    return [
+        "an I/O slowdown below 1 comes from the window: the phases in it are shorter than their "
+        "job's mean, by which the metric divides"
+    ]
 
 
-def _about(record: Record, recording: Recording, knowledge: Knowledge) -> dict[str, Any]:
+def _not_simulated(recording: Recording) -> list[str]:
+    """Return what turns cost a live site besides waiting, as far as the record shows it."""
+    if recording.noticed < NOTICED:
+        return []
+    return [
+        f"ends of phases were noticed {show_seconds(recording.noticed)} late on average: enforced, "
+        "a turn lasts that much longer, which the simulation leaves out"
+    ]
+
+
+def _about(
+    record: Record, recording: Recording, knowledge: Knowledge, notes: Sequence[str]
+) -> dict[str, Any]:
     header = record.header
     return {
         "files": [click.format_filename(path) for path in record.paths],
         "run": header.run,
         "began": datetime.fromtimestamp(header.epoch + header.began, UTC).isoformat(),
         "policy": header.sharing.policy,
+        "mode": header.mode,
         "jobs": len(recording.workload),
         "iterations": recording.workload.iterations,
         "omega": recording.workload.omega,
         "knowledge": knowledge.kind,
+        "bandwidth": asdict(recording.bandwidth) | {"fitted": recording.bandwidth.fitted},
         "cuts": asdict(recording.cuts),
-        "notes": list(recording.notes),
+        "notes": [*what_if_tables.cuts(asdict(recording.cuts)), *notes],
     }
-
-
-def _show(result: Mapping[str, Any]) -> None:
-    about, simulated = result["record"], result["simulated"]
-    name = about["files"][0] if len(about["files"]) == 1 else f"run {about['run']}"
-    title = (
-        f"{name}: {units.show_count(about['jobs'], 'job')}, "
-        f"{units.show_count(about['iterations'], 'iteration')}"
-    )
-    # The recorded run comes first; every row below it is labelled as simulated.
-    rows = {RECORDED: result[RECORDED]}
-    rows |= {f"{policy}, simulated": figures for policy, figures in simulated.items()}
-    comparison_table.show(rows, title, set(rows) - {RECORDED})
-    click.echo(f"* best of the simulated; gain: in utilization, relative to the {RECORDED}")
-    for policy, figures in list(simulated.items())[:MOST_POLICIES]:
-        changes = [_jobs(kind, figures["jobs"][kind]) for kind in ("gain", "lose")]
-        click.echo(f"{policy}: {'; '.join(filter(None, changes)) or 'no job gains or loses'}")
-    for entry in result["skipped"]:
-        click.echo(f"skipped {entry['policy']}: {entry['reason']}")
-    for note in (*_cuts(about["cuts"]), *about["notes"]):
-        click.echo(f"note: {note}")
-
-
-def _jobs(kind: str, jobs: Sequence[Mapping[str, Any]]) -> str:
-    if not jobs:
-        return ""
-    listed = (
-        f"{job['job']} {100 * job['change']:+.1f}% "
-        f"({job[RECORDED]:.4g} to {job['simulated']:.4g} s)"
-        for job in jobs
-    )
-    return f"{kind}s most: {', '.join(listed)}"
-
-
-def _cuts(cuts: Mapping[str, int]) -> list[str]:
-    """Return in words what of the record could not be used as it is."""
-    texts = {
-        "jobs_before": ("job", "began before the record, counted from then"),
-        "jobs_after": ("job", "still ran when the record ended, counted until then"),
-        "jobs_idle": ("job", "did no work in the record, left out"),
-        "jobs_moved": ("job", "used several sets of resources, counted with the most used set"),
-        "phases": ("phase", "left out: the record has only a part"),
-        "phases_direct": ("phase", "did direct I/O, counted as computing"),
-        "phases_unmeasured": ("phase", "had no isolated length, counted as length zero"),
-        "phases_too_fast": ("phase", "ran faster than isolated: the bandwidth is inaccurate"),
-    }
-    return [
-        f"{units.show_count(cuts[key], noun)} {text}"
-        for key, (noun, text) in texts.items()
-        if cuts[key]
-    ]

@@ -31,6 +31,8 @@ def record_header(config: Config, io_nodes: int, *, epoch: float, now: float) ->
         remap_delay=allocation.delay(),
         learn={"changes": True, "hysteresis": HYSTERESIS},
         fair_users=config.live.fair_users,
+        mode=config.live.mode,
+        user_modes=dict(config.live.users),
     )
 
 

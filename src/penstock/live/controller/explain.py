@@ -236,7 +236,10 @@ def _advice(job: JobRecord, status: messages.Status) -> str | None:
     if _part(job.turn_waited_seconds or 0.0, job) >= MUCH:
         if job.mode == "enforce" and job.w_iter is None and job.phases < 2:
             return "Give it time: it is in the set of jobs with no history until its second phase."
-        return f"It waits much under {status.policy}: 'penstock compare' shows the alternatives."
+        return (
+            f"It waits much under {status.policy}: 'penstock what-if STATE/records' shows what "
+            "other policies would have done (STATE: the site's state directory)."
+        )
     if job.direct_bytes > job.moved_bytes / 2 and job.io_nodes:
         return "Most of its data goes direct: docs/live/client-library.md lists the calls that do."
     return None

@@ -79,6 +79,7 @@ class TurnService:
         self._multi_host = MultiHostJobs()
         self._jobs: dict[JobId, JobEntry] = {}
         self._serial = 0
+        self._record_writer: RecordWriter | None = None
 
     # Modes.
 
@@ -89,23 +90,28 @@ class TurnService:
             user = canonical_user(user, {job.begin.user for job in self._jobs.values()})
         self.modes.set(message.mode, user)
         log.warning("mode of %s is %s", user or "the site", message.mode)
-        self._modes_changed()
+        self._modes_set()
 
     def set_site_mode(self, mode: str) -> None:
         """Change the site's mode; if the kill switch is on, it stays on."""
         self.modes.site_mode = mode
         log.warning("mode of the site is %s", mode)
-        self._modes_changed()
+        self._modes_set()
 
     def set_kill_switch(self, on: bool) -> None:
         """Open every gate, or return to the modes."""
         self.modes.kill_switch = on
         log.warning("the kill switch is %s", "on" if on else "off")
-        self._modes_changed()
+        self._modes_set()
 
     def open_gates(self) -> None:
         """Open every gate for good: the controller ends."""
         self.modes.kill_switch = True
+        self._modes_changed()
+
+    def _modes_set(self) -> None:
+        if self._record_writer is not None:
+            self._record_writer.set_modes(self.modes.site, self.modes.users)
         self._modes_changed()
 
     def _modes_changed(self) -> None:
@@ -122,7 +128,7 @@ class TurnService:
 
     def record(self, writer: RecordWriter) -> None:
         """Record all events from now on."""
-        self.turns.record = writer.write
+        self.turns.record, self._record_writer = writer.write, writer
 
     def started(self, job: JobEntry, knowledge: Knowledge | None = None) -> None:
         """A job, or another member of it, begins; `knowledge` is of its family."""

@@ -127,7 +127,9 @@ class Turns:
 
     manager: Manager
     ledger: Ledger
-    record: Callable[[Event, Sequence[Action], int | None, bool], None] = lambda *_: None
+    record: Callable[[Event, Sequence[Action], int | None, bool, float | None], None] = lambda *_: (
+        None
+    )
     states: dict[JobId, TurnState] = field(default_factory=dict)
     turns: int = 0  # given so far
     fastest: float = 0.0  # bytes per second, over all phases so far
@@ -319,16 +321,18 @@ class Turns:
         if not self.manager.in_phase(job):
             return []
         event = PhaseEnded(time=now, job=job, resource=FILE_SYSTEM, io=io, idle=idle)
-        return self._handle(event, None if report is None else report.bytes)
+        return self._handle(event, report)
 
-    def _handle(self, event: Event, moved: int | None = None) -> list[Action]:
+    def _handle(self, event: Event, report: PhaseReport | None = None) -> list[Action]:
+        moved = None if report is None else report.bytes
+        seconds = None if report is None else report.seconds
         try:
             event, actions = decide(self.manager, self.ledger, event)
         except Exception:
             # Ledger and Manager have handled a part of it: so must a replay.
-            self.record(replace(event, time=self.ledger.now), (), moved, True)
+            self.record(replace(event, time=self.ledger.now), (), moved, True, seconds)
             raise
-        self.record(event, actions, moved, False)
+        self.record(event, actions, moved, False, seconds)
         for action in actions:
             self._apply(action)
         return actions

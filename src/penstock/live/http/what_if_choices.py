@@ -42,6 +42,7 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
     began: float
     ended: float | None  # None: it is still being written
     policy: str
+    mode: str | None  # at its beginning; None: not recorded
     parts: int
     bytes: int
     days: list[RecordedDay]  # the newest first
@@ -55,6 +56,7 @@ class Header(msgspec.Struct):
     """The fields of a record's first line that are listed."""
 
     sharing: _Sharing = msgspec.field(default_factory=_Sharing)
+    mode: str | None = None
     epoch: float = 0.0
     began: float = 0.0
 
@@ -136,6 +138,7 @@ class RecordList:
             began=header.epoch + header.began,
             ended=None if parts[0].run == self._current else ended,
             policy=_without_folder(header.sharing.policy),
+            mode=header.mode,
             parts=len(parts),
             bytes=sum(sizes.values()),
             days=[RecordedDay(day=d, parts=len(by_day[d]), bytes=sum(by_day[d])) for d in days],

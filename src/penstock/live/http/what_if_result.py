@@ -10,7 +10,7 @@ import msgspec
 
 
 class Gain(msgspec.Struct, frozen=True, kw_only=True):
-    """Relative improvement over the record, per metric: 0.1 is ten percent better."""
+    """Improvement over what ran, simulated, per metric: 0.1 is ten percent better."""
 
     utilization: float | None
     max_stretch: float | None
@@ -20,34 +20,70 @@ class Gain(msgspec.Struct, frozen=True, kw_only=True):
     makespan: float | None
 
 
-class Figures(Gain, frozen=True, kw_only=True):
-    """The metrics of a run."""
+class BeyondModelError(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a policy differs from what ran, simulated, by more than the model error."""
 
-    utilization_bound: float | None
-    window: tuple[float, float]
-    gain: Gain
+    utilization: bool
+    max_stretch: bool
+    io_slowdown: bool
+    min_yield: bool
+    efficiency: bool
+    makespan: bool
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric: recorded, of what ran simulated, and by which part the latter is higher."""
+
+    recorded: float | None
+    simulated: float | None
+    error: float | None
+
+
+class ModelCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """What ran, simulated, against what was recorded."""
+
+    utilization: Check
+    max_stretch: Check
+    io_slowdown: Check
+    min_yield: Check
+    efficiency: Check
+    makespan: Check
 
 
 class JobChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A job's run time, recorded and simulated, in seconds."""
+    """A job's run time in seconds: recorded, under what ran, and under a policy, both simulated."""
 
     job: str
     recorded: float
+    ran: float
     simulated: float
     change: float
 
 
 class JobChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """The jobs that gain most and lose most."""
+    """The jobs that gain most and lose most, by more than the model error for the job."""
 
     gain: list[JobChange]
     lose: list[JobChange]
 
 
-class SimulatedFigures(Figures, frozen=True, kw_only=True):
+class Figures(Gain, frozen=True, kw_only=True):
     """The metrics of a simulated policy."""
 
+    utilization_bound: float | None
+    window: tuple[float, float]
+    gain: Gain
+    beyond_model_error: BeyondModelError
     jobs: JobChanges
+
+
+class FittedBandwidth(msgspec.Struct, frozen=True, kw_only=True):
+    """Bandwidth in bytes per second: what the record shows, and site.bandwidth as declared."""
+
+    alone: float | None
+    together: float | None
+    declared: float | None
+    fitted: float | None
 
 
 class AboutRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,10 +93,12 @@ class AboutRecord(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     began: str
     policy: str
+    mode: str | None
     jobs: int
     iterations: int
     omega: float | None
     knowledge: str
+    bandwidth: FittedBandwidth
     cuts: dict[str, int]
     notes: list[str]
 
@@ -100,10 +138,13 @@ class ResultLanes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WhatIfResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Metrics and lanes of a record, and of each policy that was simulated."""
+    """What ran, how well the model fits it, and each policy that was simulated."""
 
     record: AboutRecord
-    recorded: Figures
-    simulated: dict[str, SimulatedFigures]
+    ran: str
+    verdict: str
+    model_check: ModelCheck
+    job_error: float | None  # mean relative error of the jobs' run times
+    policies: dict[str, Figures]
     skipped: list[SkippedPolicy]
     lanes: ResultLanes

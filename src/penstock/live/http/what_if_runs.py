@@ -8,6 +8,7 @@ is a process of its own.
 import asyncio
 import logging
 import os
+import re
 import secrets
 import signal
 import sys
@@ -38,6 +39,7 @@ WRONG_INPUT = 2
 log = logging.getLogger("penstock.controller")
 State = Literal["running", "done", "failed", "cancelled"]
 _TIME = r"[0-9]{1,9}(\.[0-9]{1,6})? ?(ms|s|min|h|d)?"
+_WINDOW = re.compile(rf"{_TIME}:{_TIME}")
 PolicyName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$(?!\n)")]
 
 
@@ -53,7 +55,10 @@ class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Meta(min_length=1, max_length=4, extra_json_schema={"uniqueItems": True}),
     ]
     day: Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$(?!\n)")] | None = None
-    window: Annotated[str, Meta(pattern=rf"^{_TIME}:{_TIME}$(?!\n)")] | None = None
+    window: (
+        Annotated[str, Meta(max_length=64, extra_json_schema={"pattern": f"^{_WINDOW.pattern}$"})]
+        | None
+    ) = None
 
 
 class WhatIfStarted(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +144,14 @@ class WhatIfRuns:
         """Start a simulation and return its id.
 
         ConflictError: another one runs, or the window is empty. NotFoundError: no such record.
+        InputError: the window is not one.
         """
+        # Not by the type: its message would be the pattern.
+        if request.window is not None and not _WINDOW.fullmatch(request.window):
+            raise InputError(
+                f"window {request.window!r} is not BEGIN:END, counted from the beginning of the "
+                "record, for example 9 h:17 h"
+            )
         async with self._starting:
             for id, other in self._runs.items():
                 if other.state == "running":

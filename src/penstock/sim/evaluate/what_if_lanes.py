@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from penstock.model import Admit, Event, Hold, JobEnded, JobStarted, PhaseBegan, PhaseEnded
-from penstock.records import Record
+from penstock.records import ENFORCE, Record
+from penstock.sim.formats.fitted_bandwidth import served
 from penstock.sim.formats.from_record import Recording
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
@@ -112,12 +113,14 @@ def _gaps(
 
 def _recorded(record: Record, workload: Workload) -> tuple[Intervals, Intervals]:
     """Return when jobs of a record waited, and transferred with which weight."""
-    walk = _Walk(record.header.began, workload)
-    for start in record.header.running:
+    header = record.header
+    enforced = header.mode in {None, ENFORCE}
+    walk = _Walk(header.began, workload, None if enforced else 1.0)
+    for start in header.running:
         walk.carried(start)
     for entry in record:
         walk.take(entry.event)
-        for action in entry.actions:
+        for action in entry.actions if enforced else ():
             if isinstance(action, Admit):
                 walk.turn(action.job, action.weight)
             elif isinstance(action, Hold):
@@ -127,9 +130,13 @@ def _recorded(record: Record, workload: Workload) -> tuple[Intervals, Intervals]
 
 
 class _Walk:
-    """Goes through a record; knows which jobs are in a phase since when, with which weight."""
+    """Goes through a record; knows which jobs are in a phase since when, with which weight.
 
-    def __init__(self, began: float, workload: Workload) -> None:
+    `weight` is what a phase begins with; None: it waits until it is admitted.
+    """
+
+    def __init__(self, began: float, workload: Workload, weight: float | None) -> None:
+        self._weight = weight
         self.waits: Intervals = []
         self.transfers: Intervals = []
         self._began, self._now = began, 0.0
@@ -157,9 +164,13 @@ class _Walk:
             case PhaseBegan():
                 self._close(event.job, self._now)
                 if event.resources and event.job in self._open:
-                    self._phases[event.job] = (self._now, None)
+                    self._phases[event.job] = (self._now, self._weight)
             case PhaseEnded():
-                self._close(event.job, self._now - event.idle)
+                end = self._now - event.idle
+                self._close(event.job, end)
+                # After a phase that was cut off the job goes on as another one.
+                if event.job in self._open and (event.job, end) in self._started:
+                    self._open[event.job] = self._started[event.job, end]
             case JobEnded():
                 self._close(event.job, self._now)
                 self._open.pop(event.job, None)
@@ -188,14 +199,7 @@ def _shared(transfers: Intervals) -> Intervals:
         return []
     columns = np.array([(start, end, weight) for _, start, end, weight in transfers])
     start, end, weight = columns.T
-    times = np.concatenate((start, end))
-    change = np.concatenate((weight, -weight))
-    order = np.argsort(times, kind="stable")
-    times = times[order]
-    total = np.maximum(np.cumsum(change[order])[:-1], float(weight.min()) / 2)
-    clock = np.concatenate(([0.0], np.cumsum(np.diff(times) / total)))
-    passed = np.interp(end, times, clock) - np.interp(start, times, clock)
-    shares = weight * passed / (end - start)
+    shares = served(start, end, weight) / (end - start)
     return [
         (j, a, b, share) for (j, a, b, _), share in zip(transfers, shares.tolist(), strict=True)
     ]

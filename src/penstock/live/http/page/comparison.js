@@ -1,88 +1,102 @@
-// The result of a what-if: metrics, the jobs that gain and lose most, and lanes side by side.
+// The result of a what-if: the model check first, then metrics, jobs and lanes. Only what exceeds
+// the model error is coloured, as the result says: nothing is judged here.
 
 import { card, gauge, h, table, setText } from "./dom.js";
 import { Gantt } from "./gantt.js";
 import * as format from "./format.js";
 
 const METRICS = [
-  ["utilization", "utilization", 1, format.share],
-  ["efficiency", "efficiency", 1, format.share],
-  ["max_stretch", "max stretch", -1, format.figure],
-  ["io_slowdown", "I/O slowdown", -1, format.figure],
-  ["min_yield", "min yield", 1, format.figure],
-  ["makespan", "makespan", -1, format.span],
+  ["utilization", "utilization", "higher is better", format.share],
+  ["efficiency", "efficiency", "higher is better", format.share],
+  ["max_stretch", "max stretch", "lower is better", format.figure],
+  ["io_slowdown", "I/O slowdown", "lower is better", format.figure],
+  ["min_yield", "min yield", "higher is better", format.figure],
+  ["makespan", "makespan", "lower is better", format.span],
 ];
-const SAME = 1e-9;
 const NAMED = 3;
 
 const chip = (text, kind) => h("span", { class: `chip ${kind}` }, text);
+const percent = (part) => (part === null || part === undefined ? format.NONE : format.change(part));
 
-/** Return -1, 0 or 1: the first is worse, equal or better; with sign 1 larger is better. */
-export function better(a, b, sign) {
-  if (typeof a !== "number" || typeof b !== "number") return 0;
-  const scale = Math.max(Math.abs(a), Math.abs(b), 1e-300);
-  return Math.abs(a - b) / scale < SAME ? 0 : Math.sign((a - b) * sign);
+/** Return how a policy compares in a metric: "wins", "worse", or "" within the model error. */
+export function verdict({ gain, beyond_model_error: beyond }, metric) {
+  if (!beyond[metric]) return "";
+  return gain[metric] > 0 ? "wins" : "worse";
 }
 
 export class Comparison {
   constructor({ policies, result }) {
     this.result = result;
-    this.policies = policies.filter((name) => result.simulated?.[name]);
+    // What ran comes first: all others are compared with it.
+    this.policies = [result.ran, ...policies.filter((name) => name !== result.ran && result.policies[name])];
     this.readout = h("output", { class: "readout" });
     this.element = h(
       "div", { class: "comparison" },
-      card("Metrics", { class: "area-metrics" }, [chip("simulated", "simulated")], this.metrics(), this.notes()),
-      card("Jobs that gain and lose", { class: "area-changes" }, [chip("simulated", "simulated"), h("span", { class: "note" }, "run time, compared with the record")], this.changes()),
+      card("Model check", { class: "area-check" }, [], this.check(), this.notes()),
+      card("Metrics", { class: "area-metrics" }, [chip("simulated", "simulated")], this.metrics()),
+      card("Jobs that gain and lose", { class: "area-changes" }, [chip("simulated", "simulated"), h("span", { class: "note" }, `run time, compared with ${result.ran}, simulated; only what exceeds the model error`)], this.changes()),
       this.lanes(),
     );
   }
 
+  check() {
+    const { ran, record, model_check: checks, job_error: off, verdict: sentence } = this.result;
+    const mode = record.mode === null ? "" : ` (mode ${record.mode})`;
+    const rows = METRICS.map(([key, name, , text]) => [
+      name,
+      { text: text(checks[key].recorded), class: "num" },
+      { text: text(checks[key].simulated), class: "num" },
+      { text: percent(checks[key].error), class: "num" },
+    ]);
+    const heads = ["", ...["recorded", `${ran}, simulated`, "error"].map((text) => ({ text, class: "num" }))];
+    return [
+      h("p", { class: "verdict" }, `${ran} ran${mode}. How far its simulation is from the record is the error of the model; run times are off by ${format.change(off).replace("+", "")} per job. ${sentence[0].toUpperCase()}${sentence.slice(1)}.`),
+      table("What ran, simulated, and what was recorded", heads, rows, { class: "check-table" }),
+    ];
+  }
+
   metrics() {
-    const { recorded, simulated } = this.result;
-    const [first, second] = this.policies;
-    const rows = METRICS.map(([key, name, sign, text]) => {
-      const verdict = second ? better(simulated[first][key], simulated[second][key], sign) : 0;
-      const cell = (policy, wins) => {
-        const mark = wins ? [h("span", { "aria-hidden": "true" }, " \u25b2"), h("span", { class: "unseen" }, ", better")] : [];
-        return { text: h("span", {}, text(simulated[policy][key]), mark), class: wins ? "num wins" : "num" };
-      };
-      return [
-        h("span", {}, name, h("span", { class: "note" }, sign > 0 ? " higher is better" : " lower is better")),
-        { text: text(recorded[key]), class: "num" },
-        ...this.policies.map((policy, k) => cell(policy, (k === 0 && verdict > 0) || (k === 1 && verdict < 0))),
-      ];
-    });
-    const heads = ["", { text: "recorded", class: "num" }, ...this.policies.map((policy) => ({ text: `${policy}, simulated`, class: "num" }))];
-    return table("Metrics of both policies, simulated, and of the record", heads, rows, { class: "metrics" });
+    const { policies, ran } = this.result;
+    const cell = (policy, key, text) => {
+      const kind = policy === ran ? "" : verdict(policies[policy], key);
+      const value = h("span", {}, text(policies[policy][key]));
+      if (policy === ran) return { text: value, class: "num" };
+      const gain = kind ? `${percent(policies[policy].gain[key])}, ${kind === "wins" ? "better" : "worse"}` : "within error";
+      const mark = kind === "wins" ? [h("span", { "aria-hidden": "true" }, " \u25b2")] : [];
+      return { text: h("span", {}, value, mark, h("span", { class: "gain" }, gain)), class: `num ${kind}` };
+    };
+    const rows = METRICS.map(([key, name, direction, text]) => [
+      h("span", {}, name, h("span", { class: "note" }, ` ${direction}`)),
+      ...this.policies.map((policy) => cell(policy, key, text)),
+    ]);
+    const heads = ["", ...this.policies.map((policy) => ({ text: policy === ran ? `${policy}, which ran` : policy, class: "num" }))];
+    return table("Metrics of the simulated policies", heads, rows, { class: "metrics" });
   }
 
   notes() {
     const { record } = this.result;
-    const notes = [`${format.some(record.jobs, "job")}, ${format.some(record.iterations, "iteration")}; recorded under ${record.policy}.`];
-    if (this.policies.includes(record.policy)) {
-      notes.push(`The site ran ${record.policy}: where its two columns differ, the simulation differs from the site.`);
-    }
+    const notes = [`${format.some(record.jobs, "job")}, ${format.some(record.iterations, "iteration")}; the controller's policy was ${record.policy}.`];
     notes.push(...(record.notes ?? []));
     return h("ul", { class: "plain-list note" }, notes.map((note) => h("li", {}, note)));
   }
 
   changes() {
-    const { simulated } = this.result;
+    const { policies, ran } = this.result;
     const side = (policy) => {
-      const { gain = [], lose = [] } = simulated[policy].jobs ?? {};
+      const { gain, lose } = policies[policy].jobs;
       const most = Math.max(...[...gain, ...lose].map(({ change }) => Math.abs(change)), 1e-9);
-      const row = ({ job, recorded, simulated: now, change }) => [
+      const row = ({ job, ran: before, simulated: now, change }) => [
         { text: job, title: job },
-        { text: `${format.span(recorded)} \u2192 ${format.span(now)}`, class: "num" },
+        { text: `${format.span(before)} \u2192 ${format.span(now)}`, class: "num" },
         { text: format.change(change), class: change < 0 ? "num gains" : "num loses" },
-        gauge(Math.abs(change) / most, change < 0 ? "gains" : "loses"),
+        { text: gauge(Math.abs(change) / most, change < 0 ? "gains" : "loses"), class: "bar" },
       ];
       // A result names at most three jobs.
       const named = (verb, list) => (list.length < NAMED ? verb : `${verb} (the three that ${verb} most)`);
-      const part = (title, list) => [h("h4", {}, title), list.length > 0 ? table(`${title} under ${policy}`, ["job", "", "", ""], list.map(row)) : h("p", { class: "empty" }, "none")];
+      const part = (title, list) => [h("h4", {}, title), list.length > 0 ? table(`${title} under ${policy}`, ["job", "", "", ""], list.map(row)) : h("p", { class: "empty" }, "none beyond the model error")];
       return h("div", { class: "change" }, h("h3", {}, policy), part(named("gain", gain), gain), part(named("lose", lose), lose));
     };
-    return h("div", { class: "changes" }, this.policies.map(side));
+    return h("div", { class: "changes" }, this.policies.filter((policy) => policy !== ran).map(side));
   }
 
   lanes() {

@@ -12,7 +12,7 @@ const DAY = 86400;
 export function choices(records) {
   return records.flatMap((record) => {
     const long = record.ended === null ? "still being written" : format.span(record.ended - record.began);
-    const describe = (bytes) => `${record.policy ?? "no policy"}, ${format.size(bytes)}`;
+    const describe = (bytes) => [record.policy ?? "no policy", record.mode, format.size(bytes)].filter(Boolean).join(", ");
     const whole = { run: record.run, day: null, record, label: `${format.date(record.began)}, ${long}, ${describe(record.bytes)}` };
     const days = record.days ?? [];
     if (days.length < 2) return [{ ...whole, covers: days[0]?.day ?? null }];
@@ -34,7 +34,7 @@ export class WhatIf {
     this.record = h("select", { id: "record", onchange: () => this.preselect() });
     this.first = h("select", { id: "first" });
     this.second = h("select", { id: "second" });
-    this.window = h("input", { id: "window", type: "text", placeholder: "whole record", size: 14, title: "A window of the record, from its beginning: 9 h:17 h" });
+    this.window = h("input", { id: "window", type: "text", placeholder: "all, or 9 h:17 h", size: 16, title: "A window of the record, from its beginning: 9 h:17 h" });
     this.run = h("button", { type: "submit", class: "primary" }, "Simulate both");
     this.cancel = h("button", { type: "button", disabled: true, onclick: () => this.stop() }, "Cancel");
     this.state = h("p", { class: "what-state", role: "status" });
@@ -99,7 +99,9 @@ export class WhatIf {
 
   /** Choose the policy that ran, and another one. */
   preselect() {
-    const ran = this.choices[Number(this.record.value)]?.record.policy;
+    const { policy, mode } = this.choices[Number(this.record.value)]?.record ?? {};
+    // Nobody waits in other modes than enforce: what ran is fair-share.
+    const ran = [null, undefined, "enforce"].includes(mode) ? policy : "fair-share";
     const names = this.policies.map(({ name }) => name);
     const first = names.includes(ran) ? ran : names[0];
     this.first.value = first ?? "";
@@ -126,7 +128,9 @@ export class WhatIf {
       this.poll();
     } catch (error) {
       this.busy(false);
-      setText(this.state, `${error.message}. ${error.hint ?? ""}`);
+      // What was typed is wrong: the guide of the API is no help.
+      setText(this.state, error.status === 422 ? `${error.message}.` : `${error.message}. ${error.hint ?? ""}`);
+      if (error.status === 422) this.window.focus();
     }
   }
 

@@ -1,0 +1,151 @@
+"""The result of a what-if for people: the model check first, then what exceeds its error."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from penstock import units
+from penstock.cli.common.comparison_table import COLUMNS
+from penstock.cli.common.output import emit_table
+from penstock.sim.evaluate.policy_runs import HIGHER_IS_BETTER
+
+MOST_POLICIES = 3
+"""The number of policies, the best ones, whose jobs are named; --json has all."""
+WITHIN = "within error"
+CUTS: Mapping[str, tuple[str, str]] = {
+    "jobs_before": ("job", "began before the record, counted from then"),
+    "jobs_after": ("job", "still ran when the record ended, counted until then"),
+    "jobs_idle": ("job", "did no work in the record, left out"),
+    "jobs_cut": ("job", "left out: all its I/O was cut off"),
+    "jobs_moved": ("job", "used several sets of resources, counted with the most used set"),
+    "phases": ("phase", "left out: the record has only a part"),
+    "phases_direct": ("phase", "did direct I/O, counted as computing"),
+    "phases_unmeasured": ("phase", "left out, recorded and simulated: cut off"),
+    "phases_too_fast": ("phase", "ran faster than the controller's estimate, counted as it ran"),
+}
+
+
+def cuts(counts: Mapping[str, int]) -> list[str]:
+    """Return in words what of the record could not be used as it is."""
+    return [
+        f"{units.show_count(counts[key], noun)} {text}"
+        for key, (noun, text) in CUTS.items()
+        if counts[key]
+    ]
+
+
+def show(result: Mapping[str, Any]) -> None:
+    """Print a result of `penstock what-if`."""
+    _show_check(result)
+    _show_policies(result)
+    click.echo(result["verdict"])
+    _show_jobs(result)
+    if "packing" in result:
+        _show_packing(result["packing"])
+    for entry in result["skipped"]:
+        click.echo(f"skipped {entry['policy']}: {entry['reason']}")
+    for note in result["record"]["notes"]:
+        click.echo(f"note: {note}")
+
+
+def _show_check(result: Mapping[str, Any]) -> None:
+    about, checks = result["record"], result["model_check"]
+    mode = "" if about["mode"] is None else f" (mode {about['mode']})"
+    errors = (f"{_plain(m)} {_percent(checks[m]['error'])}" for m in COLUMNS)
+    click.echo(f"model check: {result['ran']} ran{mode}; simulated: {', '.join(errors)}")
+    rows = [
+        ("recorded", *(_number(checks[m]["recorded"]) for m in COLUMNS)),
+        (f"{result['ran']}, simulated", *(_number(checks[m]["simulated"]) for m in COLUMNS)),
+        ("model error", *(_percent(checks[m]["error"]) for m in COLUMNS)),
+    ]
+    name = about["files"][0] if len(about["files"]) == 1 else f"run {about['run']}"
+    title = (
+        f"{name}: {units.show_count(about['jobs'], 'job')}, "
+        f"{units.show_count(about['iterations'], 'iteration')}"
+    )
+    click.echo(f"{title}; run times are off by {100 * result['job_error']:.2f}% per job")
+    emit_table(("", *COLUMNS.values()), rows)
+
+
+def _show_policies(result: Mapping[str, Any]) -> None:
+    ran, policies = result["ran"], result["policies"]
+    best = {
+        metric: (max if higher else min)(figures[metric] for figures in policies.values())
+        for metric, higher in HIGHER_IS_BETTER.items()
+    }
+    rows: list[Sequence[str]] = []
+    for name, figures in policies.items():
+        beyond = figures["beyond_model_error"]
+        cells = [
+            _number(figures[m]) + ("*" if beyond[m] and figures[m] == best[m] else " ")
+            for m in COLUMNS
+        ]
+        gain = _percent(figures["gain"]["utilization"]) if beyond["utilization"] else WITHIN
+        rows.append((name, cells[0], "ran" if name == ran else gain, *cells[1:]))
+    utilization, *others = COLUMNS.values()
+    emit_table(("policy, simulated", utilization, "gain", *others), rows)
+    click.echo(
+        f"gain: in utilization, relative to {ran}, simulated; * best, and beyond the model error"
+    )
+
+
+def _show_jobs(result: Mapping[str, Any]) -> None:
+    others = [name for name in result["policies"] if name != result["ran"]]
+    for name in others[:MOST_POLICIES]:
+        jobs = result["policies"][name]["jobs"]
+        changes = [_jobs(kind, jobs[kind]) for kind in ("gain", "lose")]
+        none = "no job gains or loses by more than the model error"
+        click.echo(f"{name}: {'; '.join(filter(None, changes)) or none}")
+
+
+def _jobs(kind: str, jobs: Sequence[Mapping[str, Any]]) -> str:
+    if not jobs:
+        return ""
+    listed = (
+        f"{job['job']} {100 * job['change']:+.1f}% ({job['ran']:.4g} to {job['simulated']:.4g} s)"
+        for job in jobs
+    )
+    return f"{kind}s most: {', '.join(listed)}"
+
+
+def _show_packing(packing: Mapping[str, Any]) -> None:
+    fields = {
+        "makespan": "makespan",
+        "packs": "packs",
+        "pack_stretch": "pack\nstretch",
+        "max_stretch": "max\nstretch",
+        "executing": "executing",
+        "delayed": "delayed",
+        "idle": "idle",
+        "overrun": "overrun",
+    }
+    rows = [
+        (name, *(_number(measured[key]) for key in fields))
+        for name, measured in packing["policies"].items()
+    ]
+    emit_table(
+        ("packer", *fields.values()),
+        rows,
+        title=f"packs of the same jobs, all ready at the beginning, under {packing['sharing']}, on "
+        f"{packing['nodes']:,} nodes",
+    )
+    click.echo("packers compare with each other: the table above has the jobs' own start times")
+
+
+def _plain(metric: str) -> str:
+    return metric.replace("_", " ")
+
+
+def _percent(part: float) -> str:
+    # Without the minus of a difference that is rounded to zero.
+    return "-" if math.isnan(part) else f"{round(100 * part, 2) + 0.0:+.2f}%"
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}"

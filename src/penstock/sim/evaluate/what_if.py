@@ -1,0 +1,225 @@
+"""A recorded day under other policies: how well the model fits, and who gains beyond its error.
+
+Gains are relative to the policy that ran, simulated: then an error of the model that is the same
+for both cancels out. What the policy that ran, simulated, differs from what was recorded is the
+error of the model. A difference between policies that is no larger is no gain.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from penstock.sim import metrics
+from penstock.sim.evaluate import policy_runs
+from penstock.sim.evaluate.policy_runs import HIGHER_IS_BETTER, Outcome
+from penstock.sim.evaluate.what_ran import Ran
+from penstock.sim.formats.from_record import Recording
+from penstock.sim.workload import Floats
+
+MOST_JOBS = 3
+"""The number of jobs named as the largest gains, and losses."""
+MAIN_METRIC = "utilization"
+MOST_NAMED = 3
+"""The number of policies that the verdict names."""
+NOTABLE = 0.001
+"""A relative difference below this is no gain or loss, however small the error is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A metric of what was recorded, and of the policy that ran, simulated."""
+
+    recorded: float
+    simulated: float
+    least: float = NOTABLE
+    """A relative difference that is not larger is none, however small the error is."""
+
+    @property
+    def error(self) -> float:
+        """By which part the simulated value is above the recorded one."""
+        return self.simulated / self.recorded - 1 if self.recorded else math.nan
+
+    def is_exceeded(self, value: float) -> bool:
+        """Tell whether a simulated value differs from that of what ran by more than the error.
+
+        By more than it in the metric itself, and by more than it in percent.
+        """
+        if not self.recorded:
+            return False
+        difference = abs(value - self.simulated)
+        error = abs(self.simulated - self.recorded) * max(1.0, self.simulated / self.recorded)
+        return difference > max(error, self.least * abs(self.simulated))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobChange:
+    """A job's time from start to end, in seconds: recorded, under what ran, under a policy."""
+
+    job: str
+    recorded: float
+    ran: float
+    simulated: float
+
+    @property
+    def change(self) -> float:
+        """By which part it is longer than under what ran, both simulated."""
+        return self.simulated / self.ran - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyResult:
+    """A simulated policy: its metrics, its gains, and the jobs that gain and lose most by it.
+
+    All gains and changes are relative to what ran, simulated; the named jobs are those whose change
+    exceeds the error of the model for that job.
+    """
+
+    figures: Mapping[str, Any]
+    gain: Mapping[str, float]
+    beyond_model_error: Mapping[str, bool]
+    gainers: Sequence[JobChange]
+    losers: Sequence[JobChange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """The result: what ran, how well the model fits it, and the policies, best first."""
+
+    ran: Ran
+    model_check: Mapping[str, Check]
+    job_error: float
+    """Mean error of the jobs' run times, as a part: errors of jobs may cancel out in a metric."""
+    policies: Mapping[str, PolicyResult]
+    window: tuple[float, float]
+    outcomes: Mapping[str, Outcome] = field(repr=False)
+
+    @property
+    def verdict(self) -> str:
+        """What can be said, in a sentence."""
+        ran, others = self.ran.policy, [p for p in self.policies if p != self.ran.policy]
+        if not others:
+            return f"only {ran} was simulated, which ran: there is nothing to compare it with"
+        beyond = [name for name in others if any(self.policies[name].beyond_model_error.values())]
+        if not beyond:
+            return (
+                f"no policy differs from {ran}, which ran, by more than the model error: "
+                "do not decide by this"
+            )
+        better = [name for name in others if self._is_better(name, MAIN_METRIC)]
+        named = ", ".join(better[:MOST_NAMED]) or "none"
+        more = f" and {len(better) - MOST_NAMED} more" if len(better) > MOST_NAMED else ""
+        return (
+            f"{len(beyond)} of {len(others)} differ from {ran}, which ran, by more than the model "
+            f"error; better in {MAIN_METRIC}: {named}{more}"
+        )
+
+    def _is_better(self, name: str, metric: str) -> bool:
+        policy = self.policies[name]
+        return policy.beyond_model_error[metric] and policy.gain[metric] > 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `penstock what-if --json` prints of it."""
+        return {
+            "ran": self.ran.policy,
+            "verdict": self.verdict,
+            "model_check": {
+                metric: {
+                    "recorded": check.recorded,
+                    "simulated": check.simulated,
+                    "error": check.error,
+                }
+                for metric, check in self.model_check.items()
+            },
+            "job_error": self.job_error,
+            "policies": {
+                name: {
+                    **result.figures,
+                    "gain": dict(result.gain),
+                    "beyond_model_error": dict(result.beyond_model_error),
+                    "jobs": {
+                        "gain": list(map(_job, result.gainers)),
+                        "lose": list(map(_job, result.losers)),
+                    },
+                }
+                for name, result in self.policies.items()
+            },
+        }
+
+
+def _job(change: JobChange) -> dict[str, Any]:
+    return {
+        "job": change.job,
+        "recorded": change.recorded,
+        "ran": change.ran,
+        "simulated": change.simulated,
+        "change": change.change,
+    }
+
+
+def compare(
+    recording: Recording,
+    ran: Ran,
+    policies: Mapping[str, Any],
+    task: policy_runs.Task,
+    advance: Callable[[], None],
+) -> WhatIf:
+    """Simulate the jobs of a record under policies, of which what ran must be one."""
+    outcomes = policy_runs.simulate(recording.workload, policies, task, advance)
+    recorded = metrics.measure(recording.run, task.window)
+    figures = {name: outcome.figures() for name, outcome in outcomes.items()}
+    ranked = policy_runs.rank(figures, ran.policy)
+    base = ranked[ran.policy]
+    job_error = _job_error(recording, outcomes[ran.policy].finish)
+    checks = {
+        metric: Check(
+            recorded=getattr(recorded, metric),
+            simulated=base[metric],
+            least=max(job_error, NOTABLE),
+        )
+        for metric in HIGHER_IS_BETTER
+    }
+    results = {}
+    for name, values in ranked.items():
+        gain = values.pop("gain")
+        gainers, losers = _changes(recording, outcomes[ran.policy].finish, outcomes[name].finish)
+        results[name] = PolicyResult(
+            figures=values,
+            gain=gain,
+            beyond_model_error={m: check.is_exceeded(values[m]) for m, check in checks.items()},
+            gainers=gainers,
+            losers=losers,
+        )
+    return WhatIf(
+        ran=ran,
+        model_check=checks,
+        job_error=job_error,
+        policies=results,
+        window=recorded.window,
+        outcomes=outcomes,
+    )
+
+
+def _job_error(recording: Recording, finish: Floats) -> float:
+    release = recording.workload.release
+    return float(np.abs((finish - release) / (recording.run.finish - release) - 1).mean())
+
+
+def _changes(
+    recording: Recording, before: Floats, after: Floats
+) -> tuple[list[JobChange], list[JobChange]]:
+    """Return the jobs that gain most and lose most, beyond the model's error for the job."""
+    workload = recording.workload
+    recorded, ran, simulated = (
+        (finish - workload.release).tolist() for finish in (recording.run.finish, before, after)
+    )
+    order = np.argsort(np.array(simulated) / np.array(ran), kind="stable").tolist()
+    changes = [
+        JobChange(job=workload.id(j), recorded=recorded[j], ran=ran[j], simulated=simulated[j])
+        for j in order
+        if Check(recorded=recorded[j], simulated=ran[j]).is_exceeded(simulated[j])
+    ]
+    gainers = [each for each in changes if each.change < 0][:MOST_JOBS]
+    return gainers, [each for each in reversed(changes) if each.change > 0][:MOST_JOBS]
