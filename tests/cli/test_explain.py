@@ -174,9 +174,7 @@ def test_zero_bytes_have_their_reason(
         ({"io_nodes": [0, 1]}, ["It may use I/O nodes 0, 1. No I/O node has moved any"]),
         (
             {"io_nodes": [2, 3], "bytes_by_io_node": {"10": 3 * MIB, "2": MIB}},
-            [
-                "It may use I/O nodes 2, 3. It moved 1 MiB through I/O node 2, 3 MiB through I/O node"
-            ],
+            ["It may use I/O nodes 2, 3. It moved 1 MiB through I/O node 2, 3 MiB"],
         ),
         ({"io_nodes": [], "bytes_by_io_node": {"0": MIB}}, ["It moved 1 MiB through I/O node 0."]),
         ({"io_nodes": [0], "forwarded_bytes": MIB}, ["I/O nodes moved 1 MiB of its data."]),

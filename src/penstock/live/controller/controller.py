@@ -360,17 +360,17 @@ class Controller:
     def record(self, job: JobEntry) -> JobRecord:
         """Return the record of a job, with its turn."""
         record = self.turn_service.describe(job.record(self._clock()))
-        waits = record.doing == "waiting" and record.mode == "enforce"
-        if record.since_seconds is None or waits:
-            return record
-        received = self.share_received(job, record.since_seconds)
-        return msgspec.structs.replace(record, received=received)
+        return msgspec.structs.replace(record, received=self.share_received(job))
 
-    def share_received(self, job: JobEntry, seconds: float) -> float | None:
-        """Return the share that a job, on all its hosts, received for so many seconds."""
-        members = self.turn_service.members(self.turn_service.turn_id(job.id) or job.id)
-        now = self._clock()
-        return self.received.received(members or [job.id], now, now - seconds)
+    def share_received(self, job: JobEntry) -> float | None:
+        """Return the share that a job, on all its hosts, receives; None: it moves no data now."""
+        service = self.turn_service
+        id = service.turn_id(job.id)
+        state = None if id is None else service.turns.states.get(id)
+        since = None if state is None or state.phase is None else state.phase.moves_since
+        if id is None or since is None or job.state != "running":
+            return None
+        return self.received.received(service.members(id), self._clock(), since)
 
     def job_records(self) -> list[JobRecord]:
         """Return all jobs that are listed, the oldest first."""

@@ -82,6 +82,11 @@ class Phase:
         self.mode = mode
         self.observed = self.observed or mode != "enforce"
 
+    @property
+    def moves_since(self) -> float | None:
+        """When it began to move data; None: it waits. A phase that is observed never waits."""
+        return self.transfers_since if self.mode == "enforce" else self.began
+
     def waited_until(self, now: float) -> float:
         """Return how long it has waited, including its present wait."""
         return self.waited + (now - self.since if self.is_waiting else 0.0)
