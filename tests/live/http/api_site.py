@@ -104,6 +104,7 @@ class FakeDashboard(DashboardApi):
             bandwidth=None,
             kill_switch=False,
             emulated=False,
+            tuned=False,
             turns=5,
             fail_opens=3,
             policy_failures=9,

@@ -95,6 +95,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     bandwidth: float | None  # site.bandwidth, in bytes per second
     kill_switch: bool
     emulated: bool
+    tuned: bool  # with --tune, I/O nodes detect access patterns
     turns: Count
     fail_opens: Count
     policy_failures: Count

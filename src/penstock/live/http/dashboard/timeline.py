@@ -105,6 +105,7 @@ class TimelineBuilder:
             bandwidth=turn_service.turns.ledger.site.bandwidth,
             kill_switch=turn_service.modes.site == "off",
             emulated=controller.deployment.emulate is not None,
+            tuned=controller.tuning is not None,
             turns=turn_service.turns.turns,
             fail_opens=totals.fail_opens,
             policy_failures=turn_service.failures,
