@@ -52,7 +52,7 @@ export class Overview {
     this.lanesTable = new AsTable("Lanes", () => this.table());
     this.shown = h("span", { class: "note num" });
     const swatch = (kind, text) => h("span", { class: "key" }, h("span", { class: `swatch ${kind}`, "aria-hidden": "true" }), text);
-    this.legend = h("div", { class: "legend" }, swatch("io", "transfers; height is the granted share"), swatch("wait", "waits"), swatch("would", "would wait"), swatch("compute", "computes"), swatch("unknown", "unknown"), this.readout);
+    this.legend = h("div", { class: "legend" }, swatch("io", "transfers; height is the granted share, numbers are granted / received"), swatch("wait", "waits"), swatch("would", "would wait"), swatch("compute", "computes"), swatch("unknown", "unknown"), this.readout);
     this.element = h(
       "div", { class: "overview" },
       card("Phases and shares", { class: "area-gantt" },
@@ -75,9 +75,11 @@ export class Overview {
     const job = this.model.jobs.get(id);
     if (job === undefined) return { text: id };
     const runs = this.model.runs(job);
-    const does = { transferring: format.shares(job), waiting: "waits", "would wait": "would wait" };
+    const received = job.received === null || job.received === undefined ? "" : ` / ${format.share(job.received)}`;
+    const does = { transferring: `${format.share(job.share)}${received}`, waiting: "waits", "would wait": "would wait" };
     const note = runs ? does[job.doing] ?? "" : job.state;
-    const title = `${id}: ${runs ? job.doing : job.state}${job.user ? `, ${job.user}` : ""}`;
+    const shares = runs && job.doing === "transferring" ? ` (${format.shares(job)})` : "";
+    const title = `${id}: ${runs ? job.doing : job.state}${shares}${job.user ? `, ${job.user}` : ""}`;
     return { text: id, note, title, class: `${runs ? `does-${job.doing.replace(" ", "-")}` : `is-${job.state}`}` };
   }
 
