@@ -132,7 +132,7 @@ typedef struct {
   _Atomic uint64_t announced;  // bytes announced for such phases before they began
   penstock_slot slot[PENSTOCK_SLOTS];
   // A page of an older agent ends here.
-  _Atomic uint64_t node_bytes[PENSTOCK_MAP_NODES];  // moved by each I/O node, by its number
+  _Atomic uint64_t node_bytes[PENSTOCK_MAP_NODES];     // moved by each I/O node, by its number
   penstock_directory elsewhere[PENSTOCK_DIRECTORIES];  // the first ones
 } penstock_counters;
 

@@ -177,4 +177,5 @@ def test_shares_granted_and_received_and_io_nodes_used(site: Site, visit: Visits
     expect(facts).to_contain_text("share received100%")
     expect(facts).to_contain_text("I/O nodes used1")
     expect(page.locator(".figures")).to_contain_text(re.compile(r"of site.bandwidth[1-9]\d*%"))
-    run.kill()
+    run.terminate()  # its command, too
+    run.wait()

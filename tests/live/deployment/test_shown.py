@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from limits import HANG
 from live.controller.turn_deployment import Deployed, deployed
@@ -127,3 +128,28 @@ def test_a_job_that_moved_data_needs_no_reason(site: Deployed, tmp_path: Path) -
     finish(site, "both", "sh", "-c", f"echo 1 > {tmp_path}/other; echo 1 > {site.root}/here")
     assert site.job("both").zero_bytes_reason is None
     assert "outside" not in site.penstock("explain", "both")
+
+
+def test_a_job_alone_receives_everything_and_each_verb_shows_it(site: Deployed) -> None:
+    site.up("--set", "site.bandwidth=40MiB/s")
+    run = site.run("alone", *writes(site.root / "alone", 4000))
+    entry = site.until("alone", lambda job: job.received is not None)
+    assert (entry.share, entry.received) == (1.0, 1.0)
+    assert "100% granted, 100% received" in site.penstock("explain", "alone")
+    for table in (site.penstock("status"), site.penstock("top", "--once", "--interval", "1 s")):
+        assert all(head in table for head in ("user", "granted", "received"))
+    assert "of 40 MiB/s" in table
+    run.terminate()  # its command, too
+    run.wait(HANG)
+
+
+def test_paths_outside_the_roots_are_for_the_deployments_user_and_not_in_the_api(
+    site: Deployed, tmp_path: Path
+) -> None:
+    site.up("--http", "0")
+    finish(site, "lost", "sh", "-c", f"echo 1 > {tmp_path}/other")
+    status = site.status()
+    assert status.directories == {status.jobs[0].id: [str(tmp_path)]}
+    answer = httpx.get(f"{site.state.http.read_text().strip()}/v1/status", timeout=HANG)
+    assert answer.json()["jobs"][0]["zero_bytes_reason"] == "wrote elsewhere"
+    assert str(tmp_path) not in answer.text
