@@ -138,7 +138,8 @@ static bool status_of(int fd, struct stat* status) {
 #endif
 }
 
-void penstock_opened(int fd) {
+// `inherited`: the process had it when it started, such as a redirected output.
+static void learn(int fd, bool inherited) {
   penstock_lock_opened(fd);
   const penstock_control* page = penstock_active();
   if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS || page == NULL || penstock_is_other_process() ||
@@ -148,10 +149,15 @@ void penstock_opened(int fd) {
   const int error = errno;
   struct stat status;
   char path[PATH_MAX];
+  path[0] = path[PATH_MAX - 1] = '\0';  // whether the path could be read or not
   const long flags = syscall(SYS_fcntl, fd, F_GETFL);
   penstock_file* file = NULL;
-  if (flags >= 0 && (flags & O_PATH) == 0 && status_of(fd, &status) && S_ISREG(status.st_mode) &&
-      penstock_path(page, fd, path, NULL) >= 0 && (file = new_file()) != NULL) {
+  const bool regular =
+      flags >= 0 && (flags & O_PATH) == 0 && status_of(fd, &status) && S_ISREG(status.st_mode);
+  const bool managed = regular && penstock_path(page, fd, path, NULL) >= 0;
+  if (regular && !managed && !inherited && (flags & O_ACCMODE) != O_RDONLY)
+    penstock_count_open_elsewhere(path);
+  if (managed && (file = new_file()) != NULL) {
     forget_handles(file);
     file->access = (uint32_t)flags & (O_ACCMODE | O_DIRECT | O_SYNC | O_DSYNC | O_NOATIME);
     file->device = status.st_dev;
@@ -165,6 +171,8 @@ void penstock_opened(int fd) {
   set(fd, file);
   errno = error;
 }
+
+void penstock_opened(int fd) { learn(fd, false); }
 
 void penstock_copied(int from, int to) {
   penstock_lock_copied(from, to);
@@ -252,7 +260,7 @@ void penstock_learn_descriptors(void) {
       int fd = 0;
       for (const char* c = name; *c >= '0' && *c <= '9'; ++c) fd = 10 * fd + (*c - '0');
       if (*name >= '0' && *name <= '9' && fd != directory) {
-        penstock_opened(fd);
+        learn(fd, true);
         penstock_lock_inherited(fd);
       }
       at += length;

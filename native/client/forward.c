@@ -125,7 +125,9 @@ static int64_t step(const penstock_control* page, const penstock_call* call, pen
   bool wanted;
   penstock_connection* connection = penstock_connect(page, file, offset, bytes, &wanted);
   int64_t result = PENSTOCK_GONE;
+  uint32_t number = 0;
   if (connection != NULL) {
+    number = connection->number;
     const int64_t handle = penstock_handle_of(connection, file, call->fd);
     if (handle >= 0) {
       const penstock_part part = {call->write, call->pieces, done,
@@ -137,6 +139,7 @@ static int64_t step(const penstock_control* page, const penstock_call* call, pen
     penstock_disconnect(connection);
   }
   *by_node = result != PENSTOCK_GONE;
+  if (*by_node && result > 0) penstock_count_by_node(number, (uint64_t)result);
   if (*by_node) return result;
   if (wanted) penstock_count_failed_open();
   const ssize_t moved = directly(call, done, *bytes, offset);

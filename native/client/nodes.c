@@ -197,6 +197,7 @@ static penstock_connection* take(int place, bool* fresh) {
     return NULL;
   connection->place = place;
   connection->generation = at->generation;
+  connection->number = at->where.number;
   return connection;
 }
 

@@ -15,6 +15,7 @@ typedef struct penstock_connection {
   int place;            // of its I/O node among those that this process went to, and among handles
   uint32_t generation;  // of the session that it is of
   uint64_t boot;        // of the I/O node's host
+  uint32_t number;      // of the I/O node at the site, plus one; 0: unknown
   struct penstock_connection* next;    // while it is idle
   struct penstock_connection* always;  // of all that ever were
   // The range of a file that it is busy with: other calls on this range wait.

@@ -182,6 +182,10 @@ static void attach(const char* agent) {
   if (greet(fd, &welcome, pages)) {
     penstock_control* shared = map(pages[0], sizeof *shared, PROT_READ);
     penstock_counted = map(pages[1], sizeof *penstock_counted, PROT_READ | PROT_WRITE);
+    penstock_counts_places = penstock_counted != NULL;
+    if (penstock_counted == NULL)
+      penstock_counted =
+          map(pages[1], offsetof(penstock_counters, node_bytes), PROT_READ | PROT_WRITE);
     if (shared != NULL && penstock_counted != NULL && shared->magic == PENSTOCK_CONTROL_MAGIC &&
         shared->version == PENSTOCK_PAGE_VERSION && shared->bytes >= sizeof *shared &&
         penstock_counted->magic == PENSTOCK_COUNTERS_MAGIC &&

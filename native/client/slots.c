@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -13,6 +14,7 @@
 #define SHARED (PENSTOCK_SLOTS - 1)  // by all who find no other
 
 __thread penstock_slot* penstock_mine;
+bool penstock_counts_places;
 
 // Thread ids mean something only inside a namespace, and a job may have several (containers).
 static uint64_t this_thread(void) {
@@ -74,6 +76,44 @@ void penstock_forget_calls_before_exec(void) {
 }
 
 void penstock_count_open(void) { penstock_add(&penstock_my_slot()->opens, 1); }
+
+static bool begins(const char* path, const char* with) {
+  return strncmp(path, with, strlen(with)) == 0;
+}
+
+// The first few directories, so that a person can be told where a job writes whose bytes are not
+// seen. A path that is too long is left out.
+static void note_directory(const char* path) {
+  const char* slash = strrchr(path, '/');
+  if (slash == NULL) return;
+  const size_t length = slash == path ? 1 : (size_t)(slash - path);
+  if (length > PENSTOCK_DIRECTORY_BYTES) return;
+  for (int k = 0; k < PENSTOCK_DIRECTORIES; ++k) {
+    penstock_directory* at = &penstock_counted->elsewhere[k];
+    uint32_t state = atomic_load_explicit(&at->state, memory_order_acquire);
+    if (state == 0 && atomic_compare_exchange_strong(&at->state, &state, 1)) {
+      memcpy(at->path, path, length);
+      at->length = (uint32_t)length;
+      atomic_store_explicit(&at->state, 2, memory_order_release);
+      return;
+    }
+    if (state == 2 && at->length == length && memcmp(at->path, path, length) == 0) return;
+  }
+}
+
+void penstock_count_open_elsewhere(const char* path) {
+  // Memory and the kernel's own files are not storage.
+  if (*path != '/' || begins(path, "/memfd:") || begins(path, "/dev/") || begins(path, "/proc/") ||
+      begins(path, "/sys/"))
+    return;
+  penstock_add(&penstock_my_slot()->opens_elsewhere, 1);
+  if (penstock_counts_places) note_directory(path);
+}
+
+void penstock_count_by_node(uint32_t number, uint64_t bytes) {
+  if (!penstock_counts_places || number == 0 || number > PENSTOCK_MAP_NODES) return;
+  atomic_fetch_add_explicit(&penstock_counted->node_bytes[number - 1], bytes, memory_order_relaxed);
+}
 
 void penstock_count_failed_open(void) { penstock_add(&penstock_my_slot()->failed_open, 1); }
 

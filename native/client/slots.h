@@ -3,11 +3,15 @@
 #ifndef PENSTOCK_SLOTS_H
 #define PENSTOCK_SLOTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "page.h"
 
 enum penstock_kind { PENSTOCK_READS, PENSTOCK_WRITES, PENSTOCK_SYNCS, PENSTOCK_LEFT };
+
+// Whether the page has the part that follows the slots: an older agent's has not.
+extern bool penstock_counts_places;
 
 extern __thread penstock_slot* penstock_mine;  // NULL: this thread has none yet
 
@@ -28,7 +32,9 @@ static inline void penstock_add(_Atomic uint64_t* counter, uint64_t amount) {
 void penstock_forget_calls_before_exec(void);
 
 void penstock_count_open(void);
+void penstock_count_open_elsewhere(const char* path);
 void penstock_count_forwarded(enum penstock_kind kind, size_t bytes);
+void penstock_count_by_node(uint32_t number, uint64_t bytes);  // number: plus one; 0: unknown
 void penstock_count_failed_open(void);
 
 #endif

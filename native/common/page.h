@@ -23,6 +23,8 @@
 #define PENSTOCK_JOB_BYTES 64
 #define PENSTOCK_TOKEN_BYTES 32
 #define PENSTOCK_ADDRESS_BYTES 108
+#define PENSTOCK_DIRECTORIES 4
+#define PENSTOCK_DIRECTORY_BYTES 248
 
 // C++ before 2023 has no _Atomic; the I/O node needs the sizes alone.
 #ifndef __cplusplus
@@ -41,7 +43,7 @@ typedef struct {
   uint32_t transport;
   uint32_t port;
   char address[PENSTOCK_ADDRESS_BYTES];
-  uint32_t reserved;
+  uint32_t number;  // its number at the site, plus one; 0: an older agent did not say
 } penstock_node;
 
 // Which I/O nodes the job has now: none is direct access. `version` is odd while the agent writes;
@@ -106,8 +108,15 @@ typedef struct {
   // The thread whose slot it is: the inode of its namespace of process ids, and below that, in the
   // low half, its thread id there. 0: it is unknown whether that thread lives.
   _Atomic uint64_t owner;
-  uint64_t reserved;
+  _Atomic uint64_t opens_elsewhere;  // regular files outside the roots, opened for writing
 } penstock_slot;
+
+// A directory outside the roots in which the job opened a file for writing.
+typedef struct {
+  _Atomic uint32_t state;  // 0: free, 1: being written, 2: complete
+  uint32_t length;
+  char path[PENSTOCK_DIRECTORY_BYTES];
+} penstock_directory;
 
 typedef struct {
   uint64_t magic;
@@ -122,6 +131,9 @@ typedef struct {
   uint64_t reserved[16];
   _Atomic uint64_t announced;  // bytes announced for such phases before they began
   penstock_slot slot[PENSTOCK_SLOTS];
+  // A page of an older agent ends here.
+  _Atomic uint64_t node_bytes[PENSTOCK_MAP_NODES];     // moved by each I/O node, by its number
+  penstock_directory elsewhere[PENSTOCK_DIRECTORIES];  // the first ones
 } penstock_counters;
 
 // The message of a new process to the agent, and the agent's answer, which carries two descriptors:

@@ -25,11 +25,14 @@ int main(void) {
   CONSTANT(JOB_BYTES);
   CONSTANT(TOKEN_BYTES);
   CONSTANT(ADDRESS_BYTES);
+  CONSTANT(DIRECTORIES);
+  CONSTANT(DIRECTORY_BYTES);
   SIZE(CONTROL_BYTES, penstock_control);
   SIZE(ROOT_ENTRY_BYTES, penstock_root);
   SIZE(NODE_ENTRY_BYTES, penstock_node);
   SIZE(COUNTERS_BYTES, penstock_counters);
   SIZE(SLOT_BYTES, penstock_slot);
+  SIZE(DIRECTORY_ENTRY_BYTES, penstock_directory);
 
   OFFSET(CLOSED_UNTIL, penstock_control, closed_until);
   OFFSET(GATE_CHANGES, penstock_control, gate_changes);
@@ -53,6 +56,8 @@ int main(void) {
   OFFSET(PHASES_ENDED, penstock_counters, phases_ended);
   OFFSET(ANNOUNCED, penstock_counters, announced);
   OFFSET(FIRST_SLOT, penstock_counters, slot);
+  OFFSET(NODE_BYTES, penstock_counters, node_bytes);
+  OFFSET(FIRST_DIRECTORY, penstock_counters, elsewhere);
 
   puts("SLOT_FIELDS = {");
   SLOT(pid);
@@ -78,6 +83,7 @@ int main(void) {
   SLOT(interrupted);
   SLOT(locked);
   SLOT(owner);
+  SLOT(opens_elsewhere);
   puts("}");
   return 0;
 }

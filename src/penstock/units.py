@@ -27,6 +27,8 @@ SECONDS: Mapping[str, Fraction | int] = {
     "h": 3600,
     "d": 86400,
 }
+LOWEST_BANDWIDTH = 1e6
+"""Bytes per second below which a bandwidth of storage is probably a mistake."""
 _NUMBER_AND_UNIT = re.compile(
     r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(\S*)\s*", re.A
 )
@@ -46,6 +48,16 @@ def bandwidth(value: float | str) -> float:
     rates = {f"{unit}/s": factor for unit, factor in BYTES.items()}
     expected = "bytes per second, or a number with B/s, MB/s, GiB/s, ... ('2 GiB/s')"
     return _parse(value, "bandwidth", rates, expected)
+
+
+def doubtful_bandwidth(name: str, value: float | str) -> str | None:
+    """Return a warning if a valid bandwidth has no unit, or is lower than any storage's."""
+    value = value if isinstance(value, str) else f"{value:g}"
+    number, match = bandwidth(value), _NUMBER_AND_UNIT.fullmatch(value)
+    if match is not None and not match[2]:
+        meaning = f"means {show_volume(number)}/s"
+        return f"{name} {value} has no unit and {meaning}; write the unit, as in '{match[1]} MB/s'"
+    return f"{name} {value} is below 1 MB/s; check its unit" if number < LOWEST_BANDWIDTH else None
 
 
 def seconds(value: float | str) -> float:

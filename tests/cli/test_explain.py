@@ -8,7 +8,7 @@ from cli.standing_jobs import MIB, job, node, status
 from penstock.errors import InputError
 from penstock.live.controller.explain import FAIL_OPENS, explain
 from penstock.live.protocol import messages
-from penstock.live.protocol.job_record import fail_opens
+from penstock.live.protocol.job_record import fail_opens, zero_bytes_reason
 
 WAITS: dict[str, Any] = {
     "doing": "waiting",
@@ -16,6 +16,9 @@ WAITS: dict[str, Any] = {
     "at_most_seconds": 28.0,
     "behind": ["a.1", "b.2"],
 }
+
+
+OBSERVED: dict[str, Any] = {"phases": 1, "phases_by_mode": {"observe": 1}}
 
 
 def page(matches: messages.Status, name: str = "x.9") -> str:
@@ -39,7 +42,15 @@ def page(matches: messages.Status, name: str = "x.9") -> str:
         ),
         (
             {"doing": "transferring", "since_seconds": 1.0, "share": 0.25},
-            ["for 1 s; its share of the file system is 25%"],
+            ["for 1 s; its share is 25% granted."],
+        ),
+        (
+            {"doing": "transferring", "since_seconds": 1.0, "share": 0.25, "received": 0.26},
+            ["its share is 25% granted, 26% received (of the bytes that all jobs moved"],
+        ),
+        (
+            {"doing": "transferring", "since_seconds": 1.0},
+            ["It has been transferring for 1 s, without a turn."],
         ),
         ({}, ["It computes"]),
         (
@@ -64,12 +75,16 @@ def page(matches: messages.Status, name: str = "x.9") -> str:
             {"state": "ended", "status": 0, "mode": None, "counters": {"turn_waited": 5 * 10**9}},
             ["It waited for turns for 5 s"],
         ),
-        ({"turn_waited_seconds": 5.0, "mode": "advise"}, ["Enforced, it would have waited"]),
+        ({"turn_waited_seconds": 5.0, "mode": "advise"}, ["It waited for turns for 5 s"]),
+        ({"would_have_waited_seconds": 5.0}, ["Enforced, it would have waited for turns for 5 s"]),
         (
-            {"phases": 1, "mode": "observe", "state": "ended", "status": 0, "doing": "ended"},
-            ["It was not made to wait, as no job is (mode observe); enforced, it would not have"],
+            {"phases": 1, "phases_by_mode": {"observe": 1}, "mode": "enforce"},
+            ["It was not made to wait in mode observe; enforced, it would not have waited either."],
         ),
-        ({"phases": 1, "mode": "advise"}, ["(mode advise); enforced, it would not have waited"]),
+        (
+            {"phases": 3, "phases_by_mode": {"observe": 1, "enforce": 2}},
+            ["It had 3 phases; 1 in mode observe, 2 in mode enforce."],
+        ),
         ({"waits": 7, "waited_seconds": 3.0}, ["at the gate 7 times, 3 s"]),
         ({"waits": 1, "waited_seconds": 3.0}, ["at the gate 1 time, 3 s"]),
         ({"counters": {"lapses": 1}}, ["Fail-open: 1 phase went on without a turn"]),
@@ -84,16 +99,92 @@ def test_every_state_has_its_sentence(record: dict[str, Any], there: list[str]) 
 @pytest.mark.parametrize(
     ("record", "unsaid"),
     [
-        ({"phases": 1, "mode": "observe", "turn_waited_seconds": 5.0}, "not have waited"),
-        (WAITS | {"phases": 1, "mode": "observe"}, "not have waited"),  # it would right now
+        (OBSERVED | {"would_have_waited_seconds": 5.0}, "not have waited"),
+        (OBSERVED | WAITS | {"mode": "observe"}, "not have waited"),  # it would right now
         ({"phases": 0, "mode": "observe"}, "not have waited"),
-        ({"phases": 1, "mode": "off"}, "not have waited"),  # nobody looks then
+        ({"phases": 1, "phases_by_mode": {"off": 1}}, "not have waited"),  # nobody looks then
+        ({"turn_waited_seconds": 5.0, "mode": "observe"}, "would have waited"),
         ({"phases": 1}, "not have waited"),
         ({"w_iter": 12.0}, "no history"),
     ],
 )
 def test_what_is_not_so_is_not_said(record: dict[str, Any], unsaid: str) -> None:
     assert unsaid not in page(status(job("x.9", **record)))
+
+
+RECEIVES_MORE: dict[str, Any] = {
+    "doing": "transferring",
+    "since_seconds": 9.0,
+    "share": 0.02,
+    "received": 0.5,
+    "io_nodes_used": [0],
+    "counters": {"concurrent_calls": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("record", "other", "why"),
+    [
+        ({}, [0], "It makes one call at a time, and none waits there now: weights cannot hold it"),
+        ({}, [1], "no other transferring job uses I/O node 0."),
+        ({"mode": "observe"}, [0], "Shares are not enforced in mode observe."),
+        ({"received": 0.05}, [0], None),
+        ({"received": None}, [0], None),
+        ({"counters": {"concurrent_calls": 8}}, [0], None),  # it is not known why
+    ],
+)
+def test_a_share_that_is_not_received_as_granted_is_explained(
+    record: dict[str, Any], other: list[int], why: str | None
+) -> None:
+    """A single writer without waiting requests is not held to its weight."""
+    neighbour = job("y.8", doing="transferring", since_seconds=9.0, share=0.98, io_nodes_used=other)
+    answer = page(status(job("x.9", **RECEIVES_MORE | record), neighbour))
+    assert ("eights" in answer or "Shares are not" in answer) == (why is not None)
+    assert why is None or why in answer
+
+
+@pytest.mark.parametrize(
+    ("counters", "reason", "sentence"),
+    [
+        ({"attached": 0}, "not attached", "No process of it loaded the client library"),
+        (
+            {"attached": 1, "opens_elsewhere": 2},
+            "wrote elsewhere",
+            "It opened 2 files for writing outside /data, in /home/me.",
+        ),
+        ({"attached": 1}, "no file opened", "saw it open no file below /data"),
+        ({"attached": 1, "opens": 1}, "no data call", "It opened 1 file below /data, and no read"),
+        ({"attached": 1, "opens": 1, "write_bytes": 1}, None, None),
+        ({}, None, None),  # an older agent does not say
+    ],
+)
+def test_zero_bytes_have_their_reason(
+    counters: dict[str, int], reason: str | None, sentence: str | None
+) -> None:
+    assert zero_bytes_reason(counters) == reason
+    record = job("x.9", counters=counters, zero_bytes_reason=zero_bytes_reason(counters))
+    answer = page(status(record, roots=["/data"], directories={"x.9": ["/home/me"]}))
+    assert ("/data" in answer or "No process" in answer) == (sentence is not None)
+    assert sentence is None or sentence in answer
+
+
+@pytest.mark.parametrize(
+    ("record", "there"),
+    [
+        ({"io_nodes": [0, 1]}, ["It may use I/O nodes 0, 1. No I/O node has moved any"]),
+        (
+            {"io_nodes": [2, 3], "bytes_by_io_node": {"10": 3 * MIB, "2": MIB}},
+            ["It may use I/O nodes 2, 3. It moved 1 MiB through I/O node 2, 3 MiB"],
+        ),
+        ({"io_nodes": [], "bytes_by_io_node": {"0": MIB}}, ["It moved 1 MiB through I/O node 0."]),
+        ({"io_nodes": [0], "forwarded_bytes": MIB}, ["I/O nodes moved 1 MiB of its data."]),
+    ],
+)
+def test_io_nodes_are_those_used_beside_those_allowed(
+    record: dict[str, Any], there: list[str]
+) -> None:
+    answer = page(status(job("x.9", **record)))
+    assert [text for text in there if text not in answer] == []
 
 
 def test_jobs_with_no_history_have_a_set_only_where_there_are_sets() -> None:

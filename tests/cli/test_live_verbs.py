@@ -101,6 +101,26 @@ def test_help_teaches_with_examples(penstock: Any, verb: str) -> None:
     assert f"penstock {verb}" in out
 
 
+@pytest.mark.parametrize(
+    ("options", "warning"),
+    [
+        (("--set", "site.bandwidth=100"), "site.bandwidth 100 has no unit and means 100 B/s"),
+        (("--emulate", "rate=100"), "emulated rate 100 has no unit and means 100 B/s"),
+        (("--set", "site.bandwidth=10kB/s"), "site.bandwidth 10kB/s is below 1 MB/s"),
+        (("--emulate", "rate=100MB/s,io-node-link=7"), "emulated io-node-link 7 has no unit"),
+        (("--set", "site.bandwidth=100MB/s", "--emulate", "rate=100MB/s"), None),
+    ],
+)
+def test_a_bandwidth_that_is_probably_a_mistake_is_warned_of(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], warning: str | None
+) -> None:
+    """100 was taken as 100 B/s without a word, and jobs seemed to hang."""
+    with pytest.raises(TypeError):  # it comes as far as starting
+        cli.main([*UP, "--root", "data", *options])
+    err = capsys.readouterr().err
+    assert err == "" if warning is None else f"penstock: warning: {warning}" in err
+
+
 def job(**changes: Any) -> JobRecord:
     fields: dict[str, Any] = {"seconds": 4.0, "io_nodes": [0], "command": ["job"], "doing": None}
     return standing_jobs.job("job.1", **fields | changes)
@@ -109,15 +129,24 @@ def job(**changes: Any) -> JobRecord:
 @pytest.mark.parametrize(
     ("jobs", "there", "not_there"),
     [
-        ([job(io_nodes=[0, 1, 2, 5])], ["0-2 5"], ["user", "waits", "fail-opens  "]),
-        ([job(io_nodes=[2, 1])], ["2 1"], []),
+        ([job(io_nodes=[0, 1, 2, 5])], ["none of 0-2 5"], ["waits", "fail-opens  ", "received"]),
+        ([job(io_nodes=[0, 1, 2, 3], io_nodes_used=[1])], ["1 of 0-3"], []),
+        ([job(io_nodes=[2], io_nodes_used=[0, 2])], ["0 2 of 2"], []),
+        ([job(io_nodes=[], io_nodes_used=[0])], ["0 of direct"], []),
+        ([job(io_nodes=[2, 1], io_nodes_used=[1, 2])], ["1-2 of 2 1"], []),
+        ([job(zero_bytes_reason="wrote elsewhere")], ["0 bytes because", "wrote elsewhere"], []),
+        (
+            [job(doing="transferring", share=0.25, received=0.5)],
+            ["granted  received", "25%       50%"],
+            ["0 bytes because"],
+        ),
         ([job(io_nodes=[])], ["direct"], []),
         ([job(forwarded_bytes=2**20, direct_bytes=2**20)], ["0.5"], []),
-        ([job(state="ended", status=3)], ["ended: 3"], []),
-        ([job(state="ended", status=0, doing="ended")], ["ended: 0"], []),
+        ([job(state="ended", status=3)], ["exit status 3"], []),
+        ([job(state="ended", status=0, doing="ended")], ["exit status 0"], []),
         ([job(doing="waiting", mode="enforce")], ["waiting"], ["running"]),
         ([job(doing="waiting", mode="observe")], ["transferring"], ["waiting"]),
-        ([job(), job(user="you")], ["user", "you"], []),
+        ([job(user="you")], ["user", "you"], []),
         ([job(waits=2, waited_seconds=1.5)], ["waits", "2 (1.5 s)"], []),
         ([job(fail_opens=7)], ["fail-opens  ", " 7 "], []),
         ([job(command=["a\nb", "c" * 300])], ["a b ccc", "..."], ["c" * 60]),
@@ -130,7 +159,7 @@ def test_status_says_what_differs_and_fits(
     there: list[str],
     not_there: list[str],
 ) -> None:
-    """Columns that would be the same for all jobs are left out; commands never fold a table."""
+    """Columns that would be empty for all jobs are left out; commands never fold a table."""
     matches = messages.Status(
         site="here",
         roots=["/data"],

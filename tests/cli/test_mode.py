@@ -47,7 +47,21 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Site:
 def test_without_a_mode_nothing_is_changed(penstock: Any, site: Site) -> None:
     out = penstock("mode").out.splitlines()
     assert site.requests == [messages.GetStatus()]
-    assert [line.partition(":")[0] for line in out] == ["observe", "bob"]
+    assert out[0].startswith("observe, for all users but bob: no job waits")
+    assert out[1] == "bob: enforce: jobs wait for their turns"
+
+
+def test_the_site_s_mode_is_not_said_to_hold_for_users_with_their_own(
+    penstock: Any, site: Site
+) -> None:
+    """'mode enforce --user root' answered first that nobody waits."""
+    site.modes = {}
+    assert penstock("mode").out.splitlines() == [
+        "observe: no job waits; 'penstock top' shows which would"
+    ]
+    first, second = penstock("mode", "enforce", "--user", "root").out.splitlines()
+    assert first.startswith("observe, for all users but root: no job waits")
+    assert second == "root: enforce: jobs wait for their turns"
 
 
 @pytest.mark.parametrize(

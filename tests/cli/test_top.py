@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from cli.standing_jobs import MIB, job, node, status
 
-from penstock.cli.verbs.top import Sample, view
+from penstock.cli.verbs.top import Sample, View, view
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 
@@ -14,7 +14,7 @@ TRANSFERS: dict[str, Any] = {"doing": "transferring", "since_seconds": 1.0}
 WAITS: dict[str, Any] = {"doing": "waiting", "since_seconds": 2.0, "at_most_seconds": 28.0}
 
 
-def after(first: messages.Status, second: messages.Status, elapsed: float = 2.0) -> dict[str, Any]:
+def after(first: messages.Status, second: messages.Status, elapsed: float = 2.0) -> View:
     return view(Sample(status=first, time=10.0), Sample(status=second, time=10.0 + elapsed))
 
 
@@ -25,7 +25,7 @@ def test_rates_are_what_was_moved_between_the_looks() -> None:
         job("new.2", forwarded_bytes=MIB, seconds=1.5),
         job("unseen.3", forwarded_bytes=MIB, seconds=50.0),
     )
-    rates = {answer["id"]: answer["rate"] for answer in after(first, second)["jobs"]}
+    rates = {answer.id: answer.rate for answer in after(first, second).jobs}
     assert rates == {"a.1": 2 * MIB, "new.2": MIB / 2, "unseen.3": None}
 
 
@@ -33,7 +33,7 @@ def test_an_io_node_that_came_back_has_no_rate_yet() -> None:
     """Its counters began at 0 again: a difference would be of two processes."""
     first = status(io_nodes=[node(0, write_bytes=8 * MIB), node(1, read_bytes=MIB)])
     second = status(io_nodes=[node(0, id=7, write_bytes=MIB), node(1, read_bytes=3 * MIB)])
-    assert [answer["rate"] for answer in after(first, second)["io_nodes"]] == [None, MIB]
+    assert [answer.rate for answer in after(first, second).io_nodes] == [None, MIB]
 
 
 def test_who_transfers_comes_by_share_and_who_waits_by_how_long() -> None:
@@ -46,7 +46,7 @@ def test_who_transfers_comes_by_share_and_who_waits_by_how_long() -> None:
         job("observed.6", **WAITS, mode="observe"),
         job("ended.7", state="ended", doing=None),
     ]
-    listed = [answer["id"] for answer in after(status(*jobs), status(*jobs))["jobs"]]
+    listed = [answer.id for answer in after(status(*jobs), status(*jobs)).jobs]
     assert listed == ["large.5", "small.3", "long.4", "short.2", "observed.6", "computes.1"]
 
 
@@ -78,6 +78,31 @@ def test_who_waits_says_for_whom_and_how_long_at_most(penstock: Any, looks: Any)
     assert all(text in rows["c.3"] for text in ("would wait", "for a.1, behind b.2"))
     assert "more" not in rows["c.3"]  # it does not wait, so that nothing bounds it
     assert "100%" in rows["a.1"]
+
+
+def test_shares_granted_and_received_and_the_total_are_shown(penstock: Any, looks: Any) -> None:
+    """A job with a share of 0% moved half of all bytes: that looked like a fault."""
+    jobs = [
+        job("a.1", **TRANSFERS, share=0.97, received=0.5, user="ann", forwarded_bytes=MIB),
+        job("b.2", **TRANSFERS, share=0.03, received=None, user="ann", forwarded_bytes=MIB),
+    ]
+    looks += [status(*jobs, bandwidth=100.0 * MIB)] * 2
+    out = penstock("top", "--once").out
+    heads = next(line.split() for line in out.splitlines() if line.startswith("job"))
+    rows = {line.split()[0]: line.split() for line in out.splitlines() if line}
+    assert heads[:7] == ["job", "user", "activity", "since", "granted", "received", "MiB/s"]
+    assert rows["a.1"][1] == "ann"
+    assert "97% 50%" in " ".join(rows["a.1"])
+    assert "3% -" in " ".join(rows["b.2"])
+    assert "all jobs: 0 MiB/s, 0% of 100 MiB/s" in out
+
+
+def test_the_total_is_the_sum_over_jobs_also_those_that_ended_meanwhile() -> None:
+    first = status(job("a.1"), job("b.2"))
+    second = status(
+        job("a.1", direct_bytes=MIB), job("b.2", state="ended", forwarded_bytes=3 * MIB)
+    )
+    assert after(first, second).rate == 2 * MIB
 
 
 def test_a_log_gets_one_table_an_interval_until_the_controller_is_gone(

@@ -135,9 +135,47 @@ def test_a_waiting_phase_has_no_share(site: Site, visit: Visits) -> None:
 
 
 def test_an_unknown_job(site: Site, visit: Visits) -> None:
+    """It may be a typing error: nothing says that there was such a job."""
     site.serve()
     page = visit(site.url, "job/nobody.7")
-    expect(page.get_by_text("This job is no longer kept.")).to_be_visible()
+    expect(page.get_by_text("The controller does not know this job.")).to_be_visible()
+    expect(page.get_by_text("Check its id")).to_be_visible()
     page.goto(f"{site.url}/#job/%E0%A4%A")  # an incomplete link
     expect(page.get_by_text("Which job?")).to_be_visible()
     expect(page.get_by_text("No job yet.")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ((), "this site runs without penstock up --tune"),
+        (("--scheduler", "twins", "--tune", "window"), "one is noted while the job transfers"),
+    ],
+)
+def test_what_is_unknown_of_a_job_has_its_true_reason(
+    site: Site, visit: Visits, options: tuple[str, ...], why: str
+) -> None:
+    """With --tune on, the page advised to use --tune; 0 bytes had no reason at all."""
+    site.serve(*options)
+    other = site.root.parent / "elsewhere"
+    finished([site.run("lost", "sh", "-c", f"echo 1 > {other}")])
+    page = visit(site.url, "job/lost.1")
+    expect(page.locator(".area-known")).to_contain_text(why)
+    facts = page.locator(".facts")
+    expect(facts).to_contain_text("0 bytes becausewrote elsewhere")
+    expect(facts).to_contain_text("I/O nodes allowed0, 1")
+    expect(facts).to_contain_text("I/O nodes usednone")
+
+
+def test_shares_granted_and_received_and_io_nodes_used(site: Site, visit: Visits) -> None:
+    """Its one process uses one of the two I/O nodes, and moves all that is moved."""
+    site.serve("--set", "site.bandwidth=40MiB/s")
+    run = site.phases("only", 0.1, 400, 1)
+    page = visit(site.url, "job/only.1")
+    facts = page.locator(".facts")
+    expect(facts).to_contain_text("share granted100%")
+    expect(facts).to_contain_text("share received100%")
+    expect(facts).to_contain_text("I/O nodes used1")
+    expect(page.locator(".figures")).to_contain_text(re.compile(r"of site.bandwidth[1-9]\d*%"))
+    run.terminate()  # its command, too
+    run.wait()

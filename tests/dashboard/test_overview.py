@@ -79,7 +79,7 @@ def test_transferring_and_waiting_jobs_are_shown(site: Site, visit: Visits) -> N
     assert transfers["large.2"] == 0
     expect(lane(page, "large.2", ".area-allocation")).to_be_visible()
     page.locator(".area-allocation .row-label", has_text="large.2").hover()
-    expect(page.locator(".readout").first).to_contain_text("large.2 has I/O node")
+    expect(page.locator(".readout").first).to_contain_text("large.2 may use I/O node")
     keep_both(page, "overview-waits")
     first.do("end")
     assert large.answer() == "write"

@@ -93,7 +93,7 @@ def test_an_io_node_that_is_cut_off_is_left_out_until_it_is_back(site: Site) -> 
     before = [node["id"] for node in site.status()["io_nodes"]]
     site.hosts["io1"].cut_off()
     holder.go_on()  # every other block is the node's, and on its way
-    site.await_nodes("serving", "away")
+    site.await_nodes("serving", "not connected")
     meanwhile = site.start("h1", "1", str(BLOCKS))
     site.until(lambda status: site.doing(status) == {"h0": "transferring", "h1": "waiting"})
     site.hosts["io1"].bring_back()
@@ -117,7 +117,7 @@ def test_an_io_node_that_dies_while_it_is_cut_off_is_gone_once_its_host_is_back(
     before = site.status()["io_nodes"][1]["id"]
     site.hosts["io1"].cut_off()
     holder.go_on()
-    site.await_nodes("serving", "away")
+    site.await_nodes("serving", "not connected")
     site.kill_node(1)
     assert ("ended", 0) not in holder.times
     assert holder.process.poll() is None

@@ -27,14 +27,14 @@ class Page(HTMLParser):
 
     def __post_init__(self) -> None:
         super().__init__()
-        self._open: list[str] = []
+        self.open_tags: list[str] = []
         self._section = ""
         self._in_claims = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}
         if tag not in VOID:
-            self._open.append(tag)
+            self.open_tags.append(tag)
         if "id" in attributes:
             self.ids.append(attributes["id"])
         if tag == "section":
@@ -49,11 +49,11 @@ class Page(HTMLParser):
             self.marks.append((self._section, attributes["class"].removeprefix("mark ")))
 
     def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
+        assert self.open_tags.pop() == tag
 
     def handle_data(self, data: str) -> None:
         self.text += data
-        if "figcaption" in self._open:
+        if "figcaption" in self.open_tags:
             self.figures[-1].caption += data
 
 
@@ -61,7 +61,7 @@ def read(text: str) -> Page:
     page = Page()
     page.feed(text)
     page.close()
-    assert page._open == []
+    assert page.open_tags == []
     return page
 
 

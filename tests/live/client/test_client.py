@@ -14,6 +14,13 @@ from limits import HANG, within
 
 from penstock.live.agent.page_server import PageServer, library
 from penstock.live.protocol import shared_page
+from penstock.live.protocol._page_layout import (
+    DIRECTORY_ENTRY_BYTES,
+    FIRST_DIRECTORY,
+    FIRST_SLOT,
+    NODE_BYTES,
+    SLOT_FIELDS,
+)
 from penstock.live.protocol.shared_page import SharedPages
 
 MIB = 1 << 20
@@ -187,8 +194,53 @@ def test_it_needs_nothing_but_the_c_library() -> None:
 
 
 def test_the_layout_is_the_documented_one() -> None:
-    assert (shared_page.CONTROL_BYTES, shared_page.COUNTERS_BYTES) == (16560, 196_800)
+    assert (shared_page.CONTROL_BYTES, shared_page.COUNTERS_BYTES) == (16560, 198_336)
     text = (Path(__file__).parents[3] / "docs/internals/shared-page.md").read_text()
     assert "16,560 bytes" in text
-    assert "196,800 bytes" in text
+    assert "198,336 bytes" in text
+    assert f"{NODE_BYTES:,} + 8 k" in text
+    assert f"{FIRST_DIRECTORY:,} + {DIRECTORY_ENTRY_BYTES} k" in text
     assert 8 * len(shared_page.SlotCounters.__dataclass_fields__) <= shared_page.SLOT_BYTES
+
+
+WRITE_HERE_AND_THERE = """
+import os, sys
+for path in sys.argv[1:]:
+    file = os.open(path, os.O_CREAT | os.O_WRONLY)
+    os.write(file, b"data")
+"""
+
+
+def test_files_written_elsewhere_are_counted_with_their_first_directories(
+    run: Any, pages: SharedPages, tmp_path: Path
+) -> None:
+    """Reads, redirected output, memory and the kernel's files are not storage that was missed."""
+    folders = [tmp_path / f"folder{k}" for k in range(6)]
+    for folder in folders:
+        folder.mkdir()
+    paths = [str(folder / name) for folder in folders for name in "ab"]
+    noise = ["/dev/shm/penstock-test", "/proc/self/comm"]
+    try:
+        run(sys.executable, "-B", "-c", WRITE_HERE_AND_THERE, *paths, *noise)
+    finally:
+        Path(noise[0]).unlink(missing_ok=True)
+    assert pages.total("opens_elsewhere") == len(paths)
+    assert pages.directories_elsewhere() == [str(folder) for folder in folders[:4]]
+    assert (pages.total("opens"), pages.moved_bytes()) == (0, 0)
+
+
+def test_a_counters_page_of_an_older_agent_is_used_as_far_as_it_goes(
+    run: Any, pages: SharedPages, tmp_path: Path
+) -> None:
+    own, older = pages.counters_fd, os.memfd_create("older")
+    os.ftruncate(older, NODE_BYTES)
+    os.pwrite(older, os.pread(own, FIRST_SLOT, 0), 0)
+    pages.counters_fd = older
+    try:
+        run(sys.executable, "-B", "-c", WRITE_HERE_AND_THERE, "here", str(tmp_path / "there"))
+    finally:
+        pages.counters_fd = own
+    offsets = (FIRST_SLOT + SLOT_FIELDS[name] for name in ("write_bytes", "opens_elsewhere"))
+    counted = [int.from_bytes(os.pread(older, 8, at), "little") for at in offsets]
+    os.close(older)
+    assert counted == [4, 1]

@@ -14,7 +14,7 @@ from limits import within
 from live.client.waiting_processes import WAIT, Closed, closed, next_line, until
 
 from penstock.live.protocol import shared_page
-from penstock.live.protocol._page_layout import CLOSED_UNTIL
+from penstock.live.protocol._page_layout import CLOSED_UNTIL, FIRST_SLOT, NODE_BYTES
 
 KIB, MIB = 1 << 10, 1 << 20
 OPEN = "f = os.open('f', os.O_CREAT | os.O_RDWR)\n"
@@ -247,7 +247,7 @@ SHARED = shared_page.SLOTS - 1
 
 
 def shared_slot_used(job: Closed) -> bool:
-    at = shared_page.COUNTERS_BYTES - shared_page.SLOT_BYTES
+    at = NODE_BYTES - shared_page.SLOT_BYTES
     return any(os.pread(job.pages.counters_fd, shared_page.SLOT_BYTES, at))
 
 
@@ -274,10 +274,7 @@ def test_a_slot_whose_thread_may_live_is_left_alone(job: Closed, owner: str) -> 
         "elsewhere": here - 1 << 32 | 0x3FFFFFFF,
         "here": here << 32 | os.getpid(),
     }
-    first, size = (
-        shared_page.COUNTERS_BYTES - shared_page.SLOTS * shared_page.SLOT_BYTES,
-        shared_page.SLOT_BYTES,
-    )
+    first, size = FIRST_SLOT, shared_page.SLOT_BYTES
     for k in range(SHARED):
         os.pwrite(job.pages.counters_fd, struct.pack("<Q", word[owner]), first + k * size + 22 * 8)
     os.pwrite(job.pages.counters_fd, struct.pack("<Q", SHARED), 16)

@@ -90,3 +90,26 @@ def test_a_member_that_follows_another_has_its_io_nodes_where_it_reaches_them() 
         assert assignments.numbers(name) == (3, 1)
         assert numbers(assignments.map(name)) == reached
         assert assignments.map(name).stripe == 1 << 20
+
+
+def test_each_job_begins_at_another_io_node_and_stays_there_when_one_dies() -> None:
+    """A process uses the I/O node at its ordinal: all jobs of one process used the first."""
+    assignments = serving(4)
+    first = [assignments.begin(f"j.{k}", serial=k).nodes[0].number for k in range(1, 6)]
+    assert first == [1, 2, 3, 0, 1]
+    assert assignments.numbers("j.2") == (0, 1, 2, 3)
+    assignments.node_down(3)
+    assert numbers(assignments.map("j.2")) == [2, 0, 1]
+    assert numbers(assignments.map("j.3")) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("stripe", "order"), [(0, [2, 0, 1]), (1 << 20, [1, 2, 0])])
+def test_hosts_of_a_job_begin_apart_unless_its_files_are_striped(
+    stripe: int, order: list[int]
+) -> None:
+    """A piece of a striped file goes to the same I/O node from every host."""
+    assignments = serving(3, stripe=stripe)
+    assignments.begin("job.1", serial=1)
+    assignments.begin("job.2", serial=2)
+    assignments.follow("job.2", "job.1")
+    assert numbers(assignments.map("job.2")) == order

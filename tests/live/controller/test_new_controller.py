@@ -70,7 +70,7 @@ def test_a_job_that_ends_in_between_is_not_said_to_have_gone_direct(site: Deploy
     site.up()
     site.until("job", lambda job: job.state == "ended")
     page = site.penstock("explain", "job")
-    assert "I/O nodes forwarded 4 MiB of its data." in page
+    assert "It moved 4 MiB through I/O node 0." in page
     assert "It has no I/O nodes" not in page
 
 

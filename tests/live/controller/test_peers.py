@@ -193,7 +193,7 @@ def test_jobs_have_io_nodes_that_they_reach_and_that_serve_their_user(site: Site
             assert numbers(begin(bob, "bob")) == []
         assert numbers(ada.receive(messages.NodeMap, WAIT)) == []
         assert numbers(here.receive(messages.NodeMap, WAIT)) == [0]
-        assert [node.state for node in site.status().io_nodes] == ["serving", "away"]
+        assert [node.state for node in site.status().io_nodes] == ["serving", "not connected"]
 
 
 def test_an_io_node_is_itself_whichever_way_it_comes(site: Site) -> None:

@@ -35,8 +35,10 @@ def turns(
     return made
 
 
-def ended(phase: int, *, moved: int = 100, seconds: float = 1.0) -> PhaseReport:
-    return PhaseReport(number=phase, bytes=moved, seconds=seconds, waited=0.0)
+def ended(
+    phase: int, *, moved: int = 100, seconds: float = 1.0, waited: float = 0.0
+) -> PhaseReport:
+    return PhaseReport(number=phase, bytes=moved, seconds=seconds, waited=waited)
 
 
 def turn(job: str, weight: float = 1.0) -> Admit:
@@ -57,8 +59,33 @@ def test_one_transfers_and_the_others_wait_for_those_before_them() -> None:
     assert made.phase_ended(4.0, "a", ended(1)) == [turn("b")]
     assert made.states["b"].phase is not None
     assert made.states["b"].phase.admitted == 4.0
-    assert made.phase_ended(6.0, "b", ended(1)) == [turn("c")]
-    assert made.states["b"].waited == 2.0
+    assert made.phase_ended(6.0, "b", ended(1, waited=1.9)) == [turn("c")]
+    assert made.states["b"].waited == 1.9  # as the job measured it
+
+
+@pytest.mark.parametrize(
+    ("modes", "waited", "would_have_waited", "counted"),
+    [
+        (("enforce", "enforce"), 2.0, 0.0, "enforce"),
+        (("observe", "observe"), 0.0, 2.0, "observe"),
+        (("enforce", "observe"), 0.5, 1.5, "observe"),  # its gate opened after 0.5 s
+        (("advise", "enforce"), 1.5, 0.5, "enforce"),  # it was closed after 0.5 s
+    ],
+)
+def test_a_wait_counts_by_the_mode_that_was_in_force(
+    modes: tuple[str, str], waited: float, would_have_waited: float, counted: str
+) -> None:
+    made = turns()
+    made.phase_began(1.0, "a", 1)
+    made.phase_began(2.0, "b", 1, mode=modes[0])
+    phase = made.states["b"].phase
+    assert phase is not None
+    phase.set_mode(modes[1])
+    made.phase_ended(4.0, "a", ended(1))
+    made.phase_ended(6.0, "b", ended(1, waited=waited))
+    state = made.states["b"]
+    assert (state.waited, state.would_have_waited) == (waited, would_have_waited)
+    assert state.modes == {counted: 1}
 
 
 def test_sets_share_by_weight() -> None:
@@ -161,12 +188,12 @@ def test_waits_of_a_phase_that_is_held_again_do_not_count_what_it_transferred() 
         made.phase_began(10.0 * phase, name, phase)
         moved = round(100 * seconds)
         made.phase_ended(10.0 + seconds, name, ended(phase, moved=moved, seconds=seconds))
-    made.phase_began(20.0, "a", 2)
+    made.phase_began(20.0, "a", 2, mode="observe")
     assert hold("a") in made.phase_began(23.0, "b", 2)
     assert made.manager.ahead_of("a") == ["b"]
     assert turn("a") in made.phase_ended(25.0, "b", ended(2, moved=200, seconds=2.0))
     made.phase_ended(30.0, "a", ended(2, moved=800, seconds=8.0))
-    assert made.states["a"].waited == 2.0
+    assert made.states["a"].would_have_waited == 2.0
 
 
 def test_a_controller_that_was_stopped_holds_nobodys_silence_against_it() -> None:

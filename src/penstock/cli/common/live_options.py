@@ -13,6 +13,12 @@ from penstock.errors import InputError, error_prefix
 from penstock.live.protocol.site_key import RemoteController
 
 F = TypeVar("F", bound=Callable[..., Any])
+MODE_MEANINGS = {
+    "observe": "no job waits; 'penstock top' shows which would",
+    "advise": "no job waits; 'penstock explain' says what would change",
+    "enforce": "jobs wait for their turns",
+    "off": "every gate is open, for all users",
+}
 
 state_directory = option(
     "--state",

@@ -5,19 +5,13 @@ from pathlib import Path
 import click
 
 from penstock.cli.common import live_options
+from penstock.cli.common.live_options import MODE_MEANINGS
 from penstock.cli.common.output import emit_json, json_option
 from penstock.errors import InputError, unknown
 from penstock.live.controller.modes import DEFAULT
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import StateDirectory
-
-MEANINGS = {
-    "observe": "no job waits; 'penstock top' shows which would",
-    "advise": "no job waits; 'penstock explain' says what would change",
-    "enforce": "jobs wait for their turns",
-    "off": "every gate is open, for all users",
-}
 
 
 @click.command()
@@ -45,9 +39,9 @@ def mode(*, to: str | None, user: str | None, folder: Path | None, as_json: bool
     live.users of the configuration set the modes of the next one. docs/live/turns.md is the guide.
     """
     if to is None and user is not None:
-        raise InputError(f"--user {user} needs a MODE: {', '.join(MEANINGS)}")
-    if to is not None and to not in (*MEANINGS, DEFAULT):
-        raise unknown("mode", to, [*MEANINGS, DEFAULT])
+        raise InputError(f"--user {user} needs a MODE: {', '.join(MODE_MEANINGS)}")
+    if to is not None and to not in (*MODE_MEANINGS, DEFAULT):
+        raise unknown("mode", to, [*MODE_MEANINGS, DEFAULT])
     if to == DEFAULT and user is None:
         raise InputError(f"'{DEFAULT}' needs --user: it removes that user's own mode")
     state = StateDirectory(folder)
@@ -58,10 +52,17 @@ def mode(*, to: str | None, user: str | None, folder: Path | None, as_json: bool
     if as_json:
         emit_json({"mode": status.mode, "users": status.modes, "policy": status.policy})
         return
-    click.echo(f"{status.mode}: {MEANINGS.get(status.mode, 'unknown to this version')}")
-    for name, own in sorted(status.modes.items()):
-        note = ", but the site is off: no job waits" if status.mode == "off" else ""
+    off, users = status.mode == "off", sorted(status.modes)
+    others = f", for all users but {', '.join(users)}" if users and not off else ""
+    click.echo(f"{status.mode}{others}: {_meaning(status.mode)}")
+    for name in users:
+        own = status.modes[name]
+        note = ", but the site is off: no job waits" if off else f": {_meaning(own)}"
         click.echo(f"{name}: {own}{note}")
+
+
+def _meaning(mode: str) -> str:
+    return MODE_MEANINGS.get(mode, "unknown to this version")
 
 
 def _change(state: StateDirectory, message: messages.SetMode) -> None:

@@ -1,15 +1,18 @@
 """penstock status: jobs, I/O nodes, and the bytes they moved."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
+from msgspec import UNSET
 
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
+from penstock.live.protocol.io_node_record import IoNodeRecord
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.progress import console
 from penstock.units import show_count, show_seconds, show_volume
@@ -29,7 +32,9 @@ def status(*, folder: Path | None, as_json: bool) -> None:
       penstock status
       penstock status --state ./state --json
 
-    MiB/s is a job's mean rate since it began, including the time it computed. Forwarded bytes went
+    "1 of 0-3" says that a job used I/O node 1 and may use 0 to 3. MiB/s is its mean rate since it
+    began, including the time it computed. Granted is the share that the policy gives a job;
+    received is its part of the bytes that all jobs moved in the last 5 s. Forwarded bytes went
     through an I/O node; direct bytes did not. A fail-open is a call that should have gone to an I/O
     node, or waited at a gate, and was let through. The last hundred jobs that ended are listed, and
     totals count all jobs. 'penstock top' shows which jobs wait for which, 'penstock explain JOB'
@@ -37,86 +42,93 @@ def status(*, folder: Path | None, as_json: bool) -> None:
     """
     with live_options.launch_errors():
         answer = launcher.ask(StateDirectory(folder), messages.GetStatus(), messages.Status)
-    status = msgspec.to_builtins(answer)
-    status.pop("type")
-    emit_json(status) if as_json else _show(status)
+    if not as_json:
+        _show(answer)
+        return
+    fields = msgspec.to_builtins(answer)
+    fields.pop("type")
+    emit_json(fields)
 
 
-def _show(status: dict[str, Any]) -> None:
-    emulation = f", on an emulated file system ({status['emulated']})" if status["emulated"] else ""
-    turns = f"; {status['policy']}, {status['mode']}" if status["policy"] else ""
-    click.echo(f"{', '.join(status['roots'])}{emulation}{turns}\n")
-    if status["jobs"]:
-        _show_jobs(status["jobs"])
+def _show(status: messages.Status) -> None:
+    emulation = f", on an emulated file system ({status.emulated})" if status.emulated else ""
+    turns = f"; {status.policy}, {status.mode}" if status.policy else ""
+    click.echo(f"{', '.join(status.roots)}{emulation}{turns}\n")
+    if status.jobs:
+        _show_jobs(status.jobs)
         click.echo("")
-    if status["io_nodes"]:
-        _show_io_nodes(status["io_nodes"])
+    if status.io_nodes:
+        _show_io_nodes(status.io_nodes)
         click.echo("")
-    for node in status["io_nodes"]:
-        if "silent_seconds" in node:
-            since = show_seconds(node["silent_seconds"])
-            click.echo(f"I/O node {node['number']} has not answered for {since}: {node['why']}")
+    for node in status.io_nodes:
+        if node.silent_seconds is not UNSET:
+            since = show_seconds(node.silent_seconds)
+            click.echo(f"I/O node {node.number} has not answered for {since}: {node.why}")
     click.echo(
-        f"{show_volume(status['forwarded_bytes'])} forwarded, "
-        f"{show_volume(status['direct_bytes'])} direct, "
-        f"{show_count(status['fail_open_total'], 'fail-open')} in total"
+        f"{show_volume(status.forwarded_bytes)} forwarded, {show_volume(status.direct_bytes)} "
+        f"direct, {show_count(status.fail_open_total, 'fail-open')} in total"
     )
-    if status["policy_failures"]:
+    if status.policy_failures:
         click.echo(
-            f"{status['policy']} failed {show_count(status['policy_failures'], 'time')} (see the "
+            f"{status.policy} failed {show_count(status.policy_failures, 'time')} (see the "
             "controller's log); jobs that waited then continued without a turn"
         )
-    if status["fail_open_total"]:
+    if status.fail_open_total:
         click.echo(
             "(a fail-open is a call that bypassed its I/O node or its gate: docs/live/index.md)"
         )
 
 
-def _show_jobs(jobs: list[dict[str, Any]]) -> None:
-    """List jobs; columns that would be the same for all of them are left out."""
-    users = len({job["user"] for job in jobs}) > 1
-    waits = any(job["waits"] for job in jobs)
-    fail_opens = any(job["fail_opens"] for job in jobs)
-    rows = []
-    for job in jobs:
-        moved = job["forwarded_bytes"] + job["direct_bytes"]
-        row = {
-            "job": job["id"],
-            "user": job["user"],
-            "state": _state(job),
-            "I/O nodes": _numbers(job["io_nodes"]),
-            "time": show_seconds(job["seconds"]),
-            "forwarded": show_volume(job["forwarded_bytes"]),
-            "direct": show_volume(job["direct_bytes"]),
-            "MiB/s": f"{moved / 2**20 / max(job['seconds'], 1e-9):,.1f}" if moved else "-",
-            "fail-opens": f"{job['fail_opens']:,}",
-            "waits": f"{job['waits']:,} ({show_seconds(job['waited_seconds'])})",
-            "command": " ".join(" ".join(job["command"]).split()),
-        }
-        if not users:
-            del row["user"]
-        if not waits:
-            del row["waits"]
-        if not fail_opens:
-            del row["fail-opens"]
-        rows.append(row)
+def _show_jobs(jobs: Sequence[JobRecord]) -> None:
+    """List jobs; columns that would be empty for all of them are left out."""
+    rows = [_row(job) for job in jobs]
+    unneeded = {
+        "granted": not any(job.doing == "transferring" for job in jobs),
+        "received": all(job.received is None for job in jobs),
+        "waits": not any(job.waits for job in jobs),
+        "fail-opens": not any(job.fail_opens for job in jobs),
+        "0 bytes because": all(job.zero_bytes_reason is None for job in jobs),
+    }
+    for row in rows:
+        for column in (column for column, leave_out in unneeded.items() if leave_out):
+            del row[column]
     _cut_commands(rows)
-    text = {"user", "state", "I/O nodes", "command"}
+    text = {"user", "state", "I/O nodes", "0 bytes because", "command"}
     emit_table(tuple(rows[0]), [tuple(row.values()) for row in rows], text=text)
 
 
-def _show_io_nodes(io_nodes: list[dict[str, Any]]) -> None:
+def _row(job: JobRecord) -> dict[str, str]:
+    moved, seconds = job.moved_bytes, max(job.seconds, 1e-9)
+    return {
+        "job": job.id,
+        "user": job.user,
+        "state": _state(job),
+        "I/O nodes": _io_nodes(job),
+        "time": show_seconds(job.seconds),
+        "forwarded": show_volume(job.forwarded_bytes),
+        "direct": show_volume(job.direct_bytes),
+        "MiB/s": f"{moved / 2**20 / seconds:,.1f}" if moved else "-",
+        "granted": f"{job.share:.0%}" if job.doing == "transferring" else "-",
+        "received": "-" if job.received is None else f"{job.received:.0%}",
+        "fail-opens": f"{job.fail_opens:,}",
+        "waits": f"{job.waits:,} ({show_seconds(job.waited_seconds)})",
+        "0 bytes because": job.zero_bytes_reason or "",
+        "command": " ".join(" ".join(job.command).split()),
+    }
+
+
+def _show_io_nodes(io_nodes: Sequence[IoNodeRecord]) -> None:
     rows = [
         (
-            str(node["number"]),
-            node["state"],
-            "-" if node["pid"] is None else str(node["pid"]),
-            str(node.get("scheduler", "-")),
-            show_volume(node.get("read_bytes", 0)),
-            show_volume(node.get("write_bytes", 0)),
-            f"{node.get('requests', 0):,}",
-            f"{node.get('queued', 0):,}",
-            f"{node['deaths']:,}",
+            str(node.number),
+            node.state,
+            "-" if node.pid is None else str(node.pid),
+            node.scheduler or "-",
+            show_volume(node.read_bytes or 0),
+            show_volume(node.write_bytes or 0),
+            f"{node.requests or 0:,}",
+            f"{node.queued or 0:,}",
+            f"{node.deaths:,}",
         )
         for node in io_nodes
     ]
@@ -124,22 +136,26 @@ def _show_io_nodes(io_nodes: list[dict[str, Any]]) -> None:
     emit_table((*heads, "queued", "deaths"), rows, text={"state", "scheduler"})
 
 
-def _state(job: dict[str, Any]) -> str:
+def _state(job: JobRecord) -> str:
     """Return the state of a job; of a running job, its activity if known."""
-    if job["state"] != "running":
-        return f"ended: {job['status']}" if job["state"] == "ended" else str(job["state"])
-    doing = job.get("doing")
-    if doing is None:
-        return "running"
+    if job.state != "running":
+        return f"exit status {job.status}" if job.state == "ended" else job.state
     # A job that is only observed keeps its place in the queue, and transfers meanwhile.
-    return "transferring" if doing == "waiting" and job["mode"] != "enforce" else str(doing)
+    observed = job.doing == "waiting" and job.mode != "enforce"
+    return "transferring" if observed else job.doing or "running"
 
 
-def _numbers(numbers: list[int]) -> str:
-    """Return I/O nodes in a short form: "0-3 6"."""
-    if not numbers:
+def _io_nodes(job: JobRecord) -> str:
+    """Return the I/O nodes that a job used, and those that it may use, in a short form."""
+    if not job.io_nodes and not job.io_nodes_used:
         return "direct"
-    if numbers != sorted(numbers):
+    allowed, used = _numbers(job.io_nodes) or "direct", _numbers(job.io_nodes_used) or "none"
+    return used if used == allowed else f"{used} of {allowed}"
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """Return numbers in a short form: "0-3 6"."""
+    if list(numbers) != sorted(numbers):
         return " ".join(map(str, numbers))
     runs: list[list[int]] = []
     for number in numbers:

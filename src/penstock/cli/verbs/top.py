@@ -1,7 +1,7 @@
 """penstock top: which jobs transfer now, which wait, and for which jobs."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -17,10 +17,11 @@ from penstock.errors import InputError, error_prefix
 from penstock.live.controller.explain import behind
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
+from penstock.live.protocol.io_node_record import TuningStatus, Value
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.progress import console
-from penstock.units import show_count, show_seconds, show_volume
+from penstock.units import show_bandwidth, show_count, show_seconds, show_volume
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -44,6 +45,51 @@ class Sample:
         return jobs | nodes
 
 
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """A running job of a sample."""
+
+    id: str
+    user: str
+    mode: str
+    doing: str  # one of ORDER
+    since_seconds: float | None
+    at_most_seconds: float | None
+    behind: list[str]
+    share: float  # granted
+    received: float | None
+    bytes: int
+    rate: float | None  # bytes per second since the sample before
+
+
+class IoNodeView(msgspec.Struct, frozen=True, kw_only=True):
+    """An I/O node of a sample."""
+
+    number: int
+    state: str
+    queued: int
+    jobs: int
+    rate: float | None  # bytes per second since the sample before
+    operation: str | None
+    pattern: str | None
+    tuned: dict[str, Value]
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the site at a sample, with rates since the sample before."""
+
+    policy: str
+    mode: str
+    modes: dict[str, str]
+    turns: int
+    tuning: TuningStatus | None
+    policy_failures: int
+    rate: float  # bytes per second of all jobs
+    bandwidth: float | None  # site.bandwidth
+    jobs: list[JobView]
+    io_nodes: list[IoNodeView]
+    elapsed: float
+
+
 @click.command()
 @click.option("--once", is_flag=True, help="Print one sample, after one interval, and end.")
 @click.option(
@@ -65,8 +111,10 @@ def top(*, once: bool, interval: str, folder: Path | None, as_json: bool) -> Non
       penstock top --json                    one line of JSON per interval
 
     On a terminal it is refreshed in place until Ctrl-C; in a log it prints one table per interval.
-    MiB/s is the rate since the previous sample; jobs report their bytes once per second. A job that
-    "would wait" is only observed (see 'penstock mode'), and transfers meanwhile.
+    MiB/s is the rate since the previous sample; jobs report their bytes once per second. Granted is
+    the share that the policy gives a job, received its part of the bytes that all jobs moved in the
+    last 5 s, or since it began to transfer. A job that "would wait" is only observed (see 'penstock
+    mode'), and transfers meanwhile.
     """
     with error_prefix("--interval"):
         seconds = units.seconds(interval)
@@ -81,7 +129,7 @@ def top(*, once: bool, interval: str, folder: Path | None, as_json: bool) -> Non
                 raise
 
 
-def _views(state: StateDirectory, seconds: float, *, once: bool) -> Iterator[dict[str, Any]]:
+def _views(state: StateDirectory, seconds: float, *, once: bool) -> Iterator[View]:
     """Yield the difference of two samples, one interval apart, repeatedly."""
     before = _sample(state)
     for _ in range(1) if once else count():
@@ -96,7 +144,7 @@ def _sample(state: StateDirectory) -> Sample:
     return Sample(status=status, time=time.monotonic())
 
 
-def view(before: Sample, after: Sample) -> dict[str, Any]:
+def view(before: Sample, after: Sample) -> View:
     """Return the present state, with rates since the sample before."""
     status, earlier = after.status, before.moved()
     elapsed = max(after.time - before.time, 1e-9)
@@ -106,69 +154,66 @@ def view(before: Sample, after: Sample) -> dict[str, Any]:
             return None
         return max(moved - earlier.get(key, 0), 0) / elapsed
 
-    jobs = [
-        {
-            **_job(job),
-            "bytes": job.moved_bytes,
-            "rate": rate(job.id, job.moved_bytes, job.seconds),
-        }
-        for job in status.jobs
-        if job.state == "running"
-    ]
+    rates = {job.id: rate(job.id, job.moved_bytes, job.seconds) for job in status.jobs}
+    jobs = [_job(job, rates[job.id]) for job in status.jobs if job.state == "running"]
     io_nodes = [
-        {
-            "number": node.number,
-            "state": node.state,
-            "queued": node.queued or 0,
-            "jobs": len(node.jobs),
-            "rate": rate(node.id, node.moved_bytes, float("inf")),
-            "operation": node.operation or None,
-            "pattern": node.pattern or None,
-            "tuned": node.tuned or {},
-        }
+        IoNodeView(
+            number=node.number,
+            state=node.state,
+            queued=node.queued or 0,
+            jobs=len(node.jobs),
+            rate=rate(node.id, node.moved_bytes, float("inf")),
+            operation=node.operation or None,
+            pattern=node.pattern or None,
+            tuned=node.tuned or {},
+        )
         for node in status.io_nodes
     ]
-    return {
-        "policy": status.policy,
-        "mode": status.mode,
-        "modes": status.modes,
-        "turns": status.turns,
-        "tuning": None if status.tuning is None else msgspec.to_builtins(status.tuning),
-        "policy_failures": status.policy_failures,
-        "jobs": sorted(jobs, key=_order),
-        "io_nodes": io_nodes,
-        "elapsed": elapsed,
-    }
+    return View(
+        policy=status.policy,
+        mode=status.mode,
+        modes=status.modes,
+        turns=status.turns,
+        tuning=status.tuning,
+        policy_failures=status.policy_failures,
+        rate=sum(rate or 0.0 for rate in rates.values()),
+        bandwidth=status.bandwidth,
+        jobs=sorted(jobs, key=_order),
+        io_nodes=io_nodes,
+        elapsed=elapsed,
+    )
 
 
-def _job(job: JobRecord) -> dict[str, Any]:
+def _job(job: JobRecord, rate: float | None) -> JobView:
     doing = job.doing or "no turns"
     if doing == "waiting" and job.mode != "enforce":
         doing = "would wait"
-    waits = doing == "waiting"
-    return {
-        "id": job.id,
-        "user": job.user,
-        "mode": job.mode or "-",
-        "doing": doing,
-        "since_seconds": job.since_seconds,
-        "at_most_seconds": job.at_most_seconds if waits else None,
-        "behind": job.behind,
-        "share": job.share,
-    }
+    return JobView(
+        id=job.id,
+        user=job.user,
+        mode=job.mode or "-",
+        doing=doing,
+        since_seconds=job.since_seconds,
+        at_most_seconds=job.at_most_seconds if doing == "waiting" else None,
+        behind=job.behind,
+        share=job.share,
+        received=job.received,
+        bytes=job.moved_bytes,
+        rate=rate,
+    )
 
 
-def _order(job: Mapping[str, Any]) -> tuple[int, float, float]:
+def _order(job: JobView) -> tuple[int, float, float]:
     """Order jobs by activity, then by share, then by how long they wait."""
-    return ORDER.index(job["doing"]), -job["share"], -(job["since_seconds"] or 0.0)
+    return ORDER.index(job.doing), -job.share, -(job.since_seconds or 0.0)
 
 
-def _emit(views: Iterator[dict[str, Any]], *, once: bool) -> None:
+def _emit(views: Iterator[View], *, once: bool) -> None:
     for view in views:
-        emit_json(view) if once else click.echo(msgspec.json.encode(view))
+        emit_json(msgspec.to_builtins(view)) if once else click.echo(msgspec.json.encode(view))
 
 
-def _show(views: Iterator[dict[str, Any]], *, once: bool) -> None:
+def _show(views: Iterator[View], *, once: bool) -> None:
     out = console()
     if once or not out.is_terminal:
         for view in views:
@@ -184,79 +229,85 @@ def _show(views: Iterator[dict[str, Any]], *, once: bool) -> None:
             live.update(_screen(view), refresh=True)
 
 
-def _screen(view: Mapping[str, Any]) -> "Group":
+def _screen(view: View) -> "Group":
     from rich.console import Group  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    parts: list[Any] = [Text(_head(view)), Text("")]
-    if view["jobs"]:
-        rows = [_row(job) for job in view["jobs"]]
-        if len({job["user"] for job in view["jobs"]}) == 1:
-            rows = [{k: v for k, v in row.items() if k != "user"} for row in rows]
+    parts: list[Any] = [Text(_head(view)), Text(_total(view)), Text("")]
+    if view.jobs:
+        rows = [_row(job) for job in view.jobs]
         text = {"user", "activity", "waits for"}
         parts.append(table(tuple(rows[0]), [tuple(row.values()) for row in rows], text=text))
     else:
         parts.append(Text("no jobs are running"))
-    if view["io_nodes"]:
-        nodes = [_node(node, view["tuning"]) for node in view["io_nodes"]]
+    if view.io_nodes:
+        nodes = [_node(node, view.tuning) for node in view.io_nodes]
         text = {"state", "operation", "pattern", "scheduler"}
         cells = [tuple(node.values()) for node in nodes]
         parts += [Text(""), table(tuple(nodes[0]), cells, text=text)]
-    if view["tuning"]:
-        parts += [Text(""), Text(_tuning(view["tuning"]))]
+    if view.tuning is not None:
+        parts += [Text(""), Text(_tuning(view.tuning))]
     return Group(*parts)
 
 
-def _node(node: Mapping[str, Any], tuning: Mapping[str, Any] | None) -> dict[str, str]:
+def _node(node: IoNodeView, tuning: TuningStatus | None) -> dict[str, str]:
     row = {
-        "I/O node": str(node["number"]),
-        "state": node["state"],
-        "jobs": f"{node['jobs']:,}",
-        "queued": f"{node['queued']:,}",
-        "MiB/s": _rate(node["rate"]),
+        "I/O node": str(node.number),
+        "state": node.state,
+        "jobs": f"{node.jobs:,}",
+        "queued": f"{node.queued:,}",
+        "MiB/s": _rate(node.rate),
     }
     if tuning is not None:
-        row |= {"operation": node["operation"] or "-", "pattern": node["pattern"] or "-"}
-        for name in tuning["parameters"]:
-            row[name] = tuned_value(name, node["tuned"].get(name))
+        row |= {"operation": node.operation or "-", "pattern": node.pattern or "-"}
+        for name in tuning.parameters:
+            row[name] = tuned_value(name, node.tuned.get(name))
     return row
 
 
-def _tuning(tuning: Mapping[str, Any]) -> str:
-    trying = ", ".join(tuning["exploring"])
+def _tuning(tuning: TuningStatus) -> str:
+    trying = ", ".join(tuning.exploring)
     activity = f"is trying values of {trying}" if trying else "uses the best known values"
-    if not tuning["applied"]:
+    if not tuning.applied:
         activity = "chooses values, but sets none (that needs 'penstock mode enforce')"
     return (
-        f"{tuning['policy']} {activity}; {tuning['rounds']:,} choices, {tuning['explored']:,} of "
-        f"them to learn; {tuning['contexts']:,} access patterns known"
+        f"{tuning.policy} {activity}; {tuning.rounds:,} choices, {tuning.explored:,} of them to "
+        f"learn; {tuning.contexts:,} access patterns known"
     )
 
 
-def _head(view: Mapping[str, Any]) -> str:
-    others = ", ".join(f"{user}: {mode}" for user, mode in sorted(view["modes"].items()))
-    doing = [job["doing"] for job in view["jobs"]]
+def _head(view: View) -> str:
+    others = ", ".join(f"{user}: {mode}" for user, mode in sorted(view.modes.items()))
+    doing = [job.doing for job in view.jobs]
     numbers = ", ".join(f"{doing.count(what)} {what}" for what in ORDER if what in doing)
     clock = time.strftime("%H:%M:%S")
-    mode = view["mode"] + (f" ({others})" if others else "")
-    head = f"{clock}  {view['policy']}, {mode}; turns granted: {view['turns']:,}"
-    if failures := view["policy_failures"]:
+    mode = view.mode + (f" ({others})" if others else "")
+    head = f"{clock}  {view.policy}, {mode}; turns granted: {view.turns:,}"
+    if failures := view.policy_failures:
         head += f"; the policy FAILED {show_count(failures, 'time')}: see the controller's log"
     return head + (f"; {numbers}" if numbers else "")
 
 
-def _row(job: Mapping[str, Any]) -> dict[str, str]:
-    since, most = job["since_seconds"], job["at_most_seconds"]
-    waits = job["doing"] in {"waiting", "would wait"}
+def _total(view: View) -> str:
+    total = f"all jobs: {show_bandwidth(view.rate)}"
+    if view.bandwidth is None:
+        return total
+    return f"{total}, {view.rate / view.bandwidth:.0%} of {show_bandwidth(view.bandwidth)}"
+
+
+def _row(job: JobView) -> dict[str, str]:
+    since, most = job.since_seconds, job.at_most_seconds
+    waits = job.doing in {"waiting", "would wait"}
     return {
-        "job": job["id"],
-        "user": job["user"],
-        "activity": job["doing"],
+        "job": job.id,
+        "user": job.user,
+        "activity": job.doing,
         "since": "-" if since is None else show_seconds(since),
-        "share": f"{job['share']:.0%}" if job["doing"] == "transferring" else "-",
-        "MiB/s": _rate(job["rate"]),
-        "moved": show_volume(job["bytes"]),
-        "waits for": behind(job["behind"]) if waits else "",
+        "granted": f"{job.share:.0%}" if job.doing == "transferring" else "-",
+        "received": "-" if job.received is None else f"{job.received:.0%}",
+        "MiB/s": _rate(job.rate),
+        "moved": show_volume(job.bytes),
+        "waits for": behind(job.behind) if waits else "",
         "at most": "" if most is None else f"{show_seconds(most)} more",
     }
 

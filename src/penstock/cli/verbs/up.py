@@ -3,17 +3,20 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import click
 import msgspec
 
+from penstock import units
 from penstock.cli.common import live_options
 from penstock.cli.common.options import PATH, Configuration, option, typed
 from penstock.cli.common.output import emit_json, json_option
 from penstock.config import Loaded
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
+from penstock.live.deployment.emulator import Emulation
 from penstock.live.deployment.spec import (
     IO_NODE,
     Deployment,
@@ -207,6 +210,8 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
     """
     state = StateDirectory(options.state)
     deployment = options.deployment(loaded, state)
+    for warning in _doubtful_bandwidths(deployment):
+        click.echo(f"penstock: warning: {warning}", err=True)
     with live_options.launch_errors():
         launcher.up(deployment)
         if options.all_users:  # every user may reach the I/O nodes' sockets, and nothing else
@@ -221,6 +226,9 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
                 "roots": deployment.roots,
                 "http": url,
                 "listen": address,
+                "mode": status.mode,
+                "policy": status.policy,
+                "bandwidth": status.bandwidth,
                 "io_nodes": msgspec.to_builtins(status.io_nodes),
             }
         )
@@ -230,10 +238,30 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         "1 I/O node serves" if options.io_nodes == 1 else f"{options.io_nodes} I/O nodes serve"
     )
     click.echo(f"{serving} {', '.join(deployment.roots)}{emulation}")
+    click.echo(f"sharing policy {status.policy}, mode {status.mode}: {_meaning(status)}")
+    if status.bandwidth is None:
+        click.echo(
+            "site.bandwidth is not set: lengths of phases are estimated from the fastest phase "
+            "seen, and 'penstock top' shows no part of the bandwidth"
+        )
     if url:
         click.echo(f"HTTP API at {url}")
         click.echo(f"dashboard: {url}/")
     if address:
         click.echo(f"on other hosts: penstock run --controller {address} --key-file FILE ...")
-    where = f"--state {state.folder} " if options.state else ""
+    where = f"--state {quote(str(state.folder))} " if options.state else ""
     click.echo(f"run a job with: penstock run {where}-- COMMAND")
+
+
+def _meaning(status: messages.Status) -> str:
+    own = ", ".join(f"{user}: {mode}" for user, mode in sorted(status.modes.items()))
+    return live_options.MODE_MEANINGS[status.mode] + (f" (but {own})" if own else "")
+
+
+def _doubtful_bandwidths(deployment: Deployment) -> list[str]:
+    given, warnings = deployment.config.site.bandwidth, list[str]()
+    if given is not None and (warning := units.doubtful_bandwidth("site.bandwidth", given)):
+        warnings.append(warning)
+    if deployment.emulate is not None:
+        warnings += Emulation.doubtful_rates(deployment.emulate)
+    return warnings

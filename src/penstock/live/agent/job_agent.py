@@ -113,11 +113,12 @@ class JobAgent:
             self._sample(now)
             self._sample(now, ahead=_DISTANT_FUTURE)  # end a phase that is still open
             counters = self.counters()
-            self._exit = messages.JobExit(counters=counters, status=status)
+            usage = self.usage()
+            self._exit = messages.JobExit(counters=counters, status=status, usage=usage)
             self._send(self._exit)
             controller = self._controller
         if controller is None or not self._exit_confirmed.wait(self._limits.exit_timeout):
-            self._spool_exit(counters, status)
+            self._spool_exit(counters, usage, status)
         self._stop()
         return counters
 
@@ -130,7 +131,7 @@ class JobAgent:
             with suppress(RuntimeError):  # it was never started
                 thread.join()
 
-    def _spool_exit(self, counters: dict[str, int], status: int) -> None:
+    def _spool_exit(self, counters: dict[str, int], usage: messages.Usage, status: int) -> None:
         if self._exit_spool is None:
             return
         unreported = messages.UnreportedExit(
@@ -140,6 +141,7 @@ class JobAgent:
             ended=self._wall_clock(),
             counters=counters,
             status=status,
+            usage=usage,
         )
         try:
             self._exit_spool.write(unreported)
@@ -148,8 +150,25 @@ class JobAgent:
 
     def counters(self) -> dict[str, int]:
         """Return the job's counters, summed over threads, and those of its agent."""
-        own = {"maps": self._maps, "phases": self._phases, "turn_waited": round(self._waited * 1e9)}
+        own = {
+            "maps": self._maps,
+            "phases": self._phases,
+            "turn_waited": round(self._waited * 1e9),
+            "attached": self._pages.attached,
+            "concurrent_calls": self._sampler.concurrent_calls,
+        }
         return self._pages.totals() | own | self._fail_opens
+
+    def usage(self) -> messages.Usage:
+        """Return where the job's data went."""
+        by_node = self._pages.bytes_by_io_node()
+        return messages.Usage(
+            io_nodes={str(number): moved for number, moved in by_node.items()},
+            directories=self._pages.directories_elsewhere(),
+        )
+
+    def _report_counters(self) -> None:
+        self._send(messages.JobCounters(counters=self.counters(), usage=self.usage()))
 
     def _apply(self, now: float, accepted: messages.JobAccepted) -> None:
         """Apply what the controller answered when the job began, or came back."""
@@ -179,7 +198,7 @@ class JobAgent:
                 self._sample(now)
                 if now - reported >= self._limits.counter_interval:
                     reported = now
-                    self._send(messages.JobCounters(counters=self.counters()))
+                    self._report_counters()
             self._pages.await_wakeup(
                 wakeups, self._sampler.next_sample(now, self._limits.sample_interval)
             )
@@ -297,7 +316,7 @@ class JobAgent:
                 case messages.NodeMap(nodes=nodes, stripe=stripe):
                     self._pages.assign(nodes, stripe=stripe)
                     self._maps += 1
-                    self._send(messages.JobCounters(counters=self.counters()))
+                    self._report_counters()
                 case messages.Done() | messages.Failure() if self._exit is not None:
                     self.advice = message.advice if isinstance(message, messages.Done) else ""
                     self._exit_confirmed.set()

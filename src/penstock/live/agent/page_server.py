@@ -85,6 +85,7 @@ class PageServer:
                 if answer := self.answer(connection.recv(_HELLO.size, socket.MSG_WAITALL)):
                     pages = [self.pages.control_fd, self.pages.counters_fd]
                     socket.send_fds(connection, [answer], pages)
+                    self.pages.attached += 1
 
     def answer(self, hello: bytes) -> bytes | None:
         """Return the answer to a process that asks for the pages; None: it gets neither."""

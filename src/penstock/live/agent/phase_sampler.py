@@ -29,6 +29,8 @@ class PhaseSampler:
         """Processes that existed when the current phase was marked: one of them marked it."""
         self._last_call = 0.0
         self._announced = 0  # bytes
+        self.concurrent_calls = 0
+        """The largest number of threads that a sample found in a data call at once."""
 
     def next_sample(self, now: float, interval: float) -> float:
         """Return the seconds to the next sample: `interval`, or less if a phase may end."""
@@ -59,8 +61,9 @@ class PhaseSampler:
         # start a new phase, which the job did not mark.
         marks = self._pages.phase_marks()
         last_call, moved = self._pages.last_call(), self._pages.moved_bytes()
-        waiting = self.is_waiting()
-        busy = waiting or self.in_call()
+        threads = [thread for thread in self._pages.threads_in_call() if is_alive(thread[0])]
+        self.concurrent_calls = max(self.concurrent_calls, len(threads))
+        waiting, busy = any(waits for _, waits in threads), bool(threads)
         self._last_call = max(self._last_call, min(last_call / 1e9, now))
         if marks[0] != self._marks[0]:
             self._markers |= set(filter(is_alive, self._pages.processes()))

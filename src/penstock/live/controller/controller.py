@@ -8,6 +8,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live.controller.explain import advised
@@ -17,6 +19,7 @@ from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.controller.job_table import JobArchive, JobEntry, JobObserver, JobTable
 from penstock.live.controller.listeners import LocalListener
 from penstock.live.controller.peer import Peer, Quotas, RefusalLog, RefusedError
+from penstock.live.controller.received_shares import ReceivedShares
 from penstock.live.controller.session import Session
 from penstock.live.controller.status import site_status
 from penstock.live.controller.supervise import run_forever
@@ -92,6 +95,7 @@ class Controller:
             wall_clock=wall_clock,
         )
         self.turn_service.record(self.record_writer)
+        self.received = ReceivedShares()
         self.history = JobObserver()
         """The dashboard's history, if there is a dashboard."""
         self.unreported_exits = UnreportedExits(self, ExitSpool(self.state.exit_spool), wall_clock)
@@ -295,7 +299,11 @@ class Controller:
         job.agent = begin.pid if begin.pid == peer.pid else 0
         try:
             mapped = self.io_node_map.begin(
-                job.id, begin.io_nodes, user=begin.user, local=peer.is_local
+                job.id,
+                begin.io_nodes,
+                user=begin.user,
+                local=peer.is_local,
+                serial=job.serial,
             )
         except InputError:
             del self.jobs.running[job.id]
@@ -308,6 +316,7 @@ class Controller:
             self.io_node_map.follow(job.id, other)
             job.pinned = self.jobs.running[other].pinned
         self.archive.began(job.record(self._clock()))
+        self.received.began(job.id, self._clock(), job.moved_bytes)
         mapped = self.io_node_map.map(job.id)
         job.io_nodes = self.io_node_map.numbers(job.id)
         self._writers[job.id] = writer
@@ -341,6 +350,7 @@ class Controller:
         self.jobs.remember(record)
         self.archive.ended(record, remapped=job.maps > 0)
         self.history.ended(job)
+        self.received.ended(job.id)
         if job.agent:
             self.state.agent_socket(job.agent).unlink(missing_ok=True)
         lost = "continues without a controller" if self._stop.is_set() else "was lost"
@@ -349,7 +359,18 @@ class Controller:
 
     def record(self, job: JobEntry) -> JobRecord:
         """Return the record of a job, with its turn."""
-        return self.turn_service.describe(job.record(self._clock()))
+        record = self.turn_service.describe(job.record(self._clock()))
+        return msgspec.structs.replace(record, received=self.share_received(job))
+
+    def share_received(self, job: JobEntry) -> float | None:
+        """Return the share that a job, on all its hosts, receives; None: it moves no data now."""
+        service = self.turn_service
+        id = service.turn_id(job.id)
+        state = None if id is None else service.turns.states.get(id)
+        since = None if state is None or state.phase is None else state.phase.moves_since
+        if id is None or since is None or job.state != "running":
+            return None
+        return self.received.received(service.members(id), self._clock(), since)
 
     def job_records(self) -> list[JobRecord]:
         """Return all jobs that are listed, the oldest first."""
@@ -372,13 +393,14 @@ class Controller:
         except TimeoutError:
             raise InputError(f"job {job.id} does not answer; its new map is on its way") from None
 
-    async def counted(self, job: JobEntry, counters: dict[str, int]) -> None:
+    async def counted(self, job: JobEntry, counters: dict[str, int], usage: messages.Usage) -> None:
         """Handle a job's counters."""
         self.turn_service.mark_alive(job)
         async with self._counted:
-            job.counters = counters
+            job.counters, job.usage = counters, usage
             self._counted.notify_all()
         if self.jobs.running.get(job.id) is job:
+            self.received.counted(job.id, self._clock(), job.moved_bytes)
             self.archive.progressed(self.turn_service.progress(job.record(self._clock())))
         self.history.counted(job)
 

@@ -42,6 +42,8 @@ UNENFORCED = ("observe", "advise")
 """Modes in which no job waits, and the controller says which would."""
 MUCH = 0.2
 """Part of a job's time beyond which a wait is worth advice."""
+DIFFERENCE = 0.1
+"""Difference of two shares that is worth an explanation."""
 NOTICEABLE = 0.05
 """Seconds below which a wait is not worth mentioning."""
 
@@ -80,7 +82,7 @@ def explain(status: messages.Status, name: str) -> Explanation:
     return Explanation(
         job=job.id,
         now=list(_now(job, status)),
-        did=list(_did(job)),
+        did=[*_did(job), *_why_zero(job, status)],
         through=list(_through(job, status)),
         advice=_advice(job, status),
     )
@@ -98,6 +100,7 @@ def _now(job: JobRecord, status: messages.Status) -> Iterator[str]:
         yield "It runs, and takes no part in turns: its 'penstock run' is of an older version."
     else:
         yield from _doing(job)
+        yield from _shares(job, status)
         yield from _mode(job, status)
     if job.weight is not None:
         yield from _place(job, job.weight, status)
@@ -108,8 +111,8 @@ def _doing(job: JobRecord) -> Iterator[str]:
     if job.doing == "computing":
         yield "It computes: no I/O phase is in progress."
     elif job.doing == "transferring":
-        share = f"; its share of the file system is {job.share:.0%}" if job.share else ""
-        yield f"It has been transferring for {since}{share or ', without a turn'}."
+        share = f"; its share is {job.share:.0%} granted" if job.share else ", without a turn"
+        yield f"It has been transferring for {since}{share}{_received(job)}."
     elif job.mode == "enforce":
         yield f"It has been waiting for its turn for {since}, {behind(job.behind)}."
         if job.at_most_seconds is not None:
@@ -118,7 +121,38 @@ def _doing(job: JobRecord) -> Iterator[str]:
     else:
         yield (
             f"It transfers; if turns were enforced, it would have been waiting for {since}, "
-            f"{behind(job.behind)}."
+            f"{behind(job.behind)}{_received(job)}."
+        )
+
+
+def _received(job: JobRecord) -> str:
+    if job.received is None:
+        return ""
+    return f", {job.received:.0%} received (of the bytes that all jobs moved meanwhile)"
+
+
+def _shares(job: JobRecord, status: messages.Status) -> Iterator[str]:
+    """Say why a job receives another share than it is granted, where that is known."""
+    if not job.share or job.received is None or abs(job.received - job.share) < DIFFERENCE:
+        return
+    if job.mode != "enforce":
+        yield f"Shares are not enforced in mode {job.mode}."
+        return
+    others = [
+        other for other in status.jobs if other.id != job.id and other.doing == "transferring"
+    ]
+    used = set(job.io_nodes_used)
+    if used and others and not any(used & set(other.io_nodes_used) for other in others):
+        yield (
+            "Weights act among jobs that use the same I/O node, and no other transferring job "
+            f"uses {_io_nodes(sorted(used))}."
+        )
+    elif used and job.counters.get("concurrent_calls", 2) <= 1:
+        queued = sum(node.queued or 0 for node in status.io_nodes if node.number in used)
+        yield (
+            "Weights order the requests that wait at an I/O node. It makes one call at a time"
+            + ("" if queued else ", and none waits there now")
+            + ": weights cannot hold it to its share."
         )
 
 
@@ -173,18 +207,18 @@ def _did(job: JobRecord) -> Iterator[str]:
         )
     if job.phases:
         mean = f", {show_volume(job.phase_bytes)} each on average" if job.phase_bytes else ""
-        yield f"It had {show_count(job.phases, 'phase')}{mean}."
+        yield f"It had {show_count(job.phases, 'phase')}{mean}{_by_mode(job)}."
     if job.bandwidth:
         yield f"Its best phase reached {show_bandwidth(job.bandwidth)}."
-    by_controller, by_job = job.turn_waited_seconds, counters.get("turn_waited", 0) / 1e9
-    if waited := by_controller or by_job:
-        # A job counts only real waits; the controller also those that it would have had.
-        real = job.mode == "enforce" or not by_controller
-        verb = "It waited" if real else "Enforced, it would have waited"
-        yield f"{verb} for turns for {show_seconds(waited)}, {_part(waited, job):.0%} of its time."
-    elif job.phases and job.mode in UNENFORCED and job.doing != "waiting":
+    # A job counts its own waits, too: the controller does not know those of an earlier one.
+    if waited := job.turn_waited_seconds or counters.get("turn_waited", 0) / 1e9:
+        yield f"It waited for turns for {_with_part(waited, job)}."
+    observed = [mode for mode in UNENFORCED if job.phases_by_mode.get(mode)]
+    if would := job.would_have_waited_seconds:
+        yield f"Enforced, it would have waited for turns for {_with_part(would, job)}."
+    elif observed and job.doing != "waiting":
         yield (
-            f"It was not made to wait, as no job is (mode {job.mode}); enforced, it would not "
+            f"It was not made to wait in mode {' or '.join(observed)}; enforced, it would not "
             "have waited either."
         )
     if job.waits:
@@ -197,13 +231,56 @@ def _did(job: JobRecord) -> Iterator[str]:
         yield "No fail-opens."
 
 
+def _by_mode(job: JobRecord) -> str:
+    counts = {mode: count for mode, count in job.phases_by_mode.items() if count}
+    if len(counts) < 2:
+        return ""
+    return "; " + ", ".join(f"{count:,} in mode {mode}" for mode, count in counts.items())
+
+
+def _why_zero(job: JobRecord, status: messages.Status) -> Iterator[str]:
+    roots = " or ".join(status.roots) or "the managed directories"
+    match job.zero_bytes_reason:
+        case "not attached":
+            yield (
+                "No process of it loaded the client library: its program is statically linked, "
+                "or has other privileges than its caller, or PENSTOCK_DISABLE=1 is set."
+            )
+        case "wrote elsewhere":
+            files = show_count(job.counters.get("opens_elsewhere", 0), "file")
+            paths = ", ".join(status.directories.get(job.id, []))
+            where = f", in {paths}" if paths else ""
+            yield f"It opened {files} for writing outside {roots}{where}."
+        case "no file opened":
+            yield (
+                f"The client library saw it open no file below {roots}, and none for writing "
+                "elsewhere: it did no I/O, or its program is statically linked or written in Go."
+            )
+        case "no data call":
+            files = show_count(job.counters.get("opens", 0), "file")
+            yield (
+                f"It opened {files} below {roots}, and no read or write was seen: it moved "
+                "nothing, or uses mmap or io_uring."
+            )
+
+
+def _io_nodes(numbers: Sequence[int]) -> str:
+    return f"I/O node{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
 def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
     numbers = job.io_nodes
     if numbers:
-        names = f"I/O node{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
-        yield f"Its data calls go to {names}; {show_volume(job.forwarded_bytes)} were forwarded."
+        verb = "may use" if job.state == "running" else "was allowed"
+        yield f"It {verb} {_io_nodes(numbers)}."
+    if job.bytes_by_io_node:
+        moved = sorted((int(number), size) for number, size in job.bytes_by_io_node.items())
+        parts = [f"{show_volume(size)} through I/O node {number}" for number, size in moved]
+        yield f"It moved {', '.join(parts)}."
     elif job.forwarded_bytes:
-        yield f"I/O nodes forwarded {show_volume(job.forwarded_bytes)} of its data."
+        yield f"I/O nodes moved {show_volume(job.forwarded_bytes)} of its data."
+    elif numbers:
+        yield "No I/O node has moved any of its data."
     else:
         yield "It has no I/O nodes: its data calls go to the file system directly."
     states = {node.number: node.state for node in status.io_nodes}
@@ -233,12 +310,14 @@ def _advice(job: JobRecord, status: messages.Status) -> str | None:
     for counter, advice in AFTER_FAIL_OPENS.items():
         if job.counters.get(counter):
             return advice
-    if _part(job.turn_waited_seconds or 0.0, job) >= MUCH:
+    waits = job.turn_waited_seconds or 0.0
+    if _part(max(waits, job.would_have_waited_seconds or 0.0), job) >= MUCH:
         if job.mode == "enforce" and job.w_iter is None and job.phases < 2:
             return "Give it time: it is in the set of jobs with no history until its second phase."
+        verb = "waits" if waits else "would wait"
         return (
-            f"It waits much under {status.policy}: 'penstock what-if STATE/records' shows what "
-            "other policies would have done (STATE: the site's state directory)."
+            f"It {verb} much under {status.policy}: 'penstock what-if STATE/records' compares it "
+            "with other policies (STATE: the site's state directory)."
         )
     if job.direct_bytes > job.moved_bytes / 2 and job.io_nodes:
         return "Most of its data goes direct: docs/live/client-library.md lists the calls that do."
@@ -247,7 +326,7 @@ def _advice(job: JobRecord, status: messages.Status) -> str | None:
 
 def advised(job: JobRecord, policy: str) -> str:
     """Return what turns would have meant for a job that ended in mode advise."""
-    waited = job.turn_waited_seconds or 0.0
+    waited = job.would_have_waited_seconds or 0.0
     if not job.phases:
         return ""
     since = "" if job.reconnected is None else " since it reconnected"
@@ -258,6 +337,10 @@ def advised(job: JobRecord, policy: str) -> str:
         f"{phases} would have waited {show_seconds(waited)} in total, and then had the file "
         "system alone"
     )
+
+
+def _with_part(seconds: float, job: JobRecord) -> str:
+    return f"{show_seconds(seconds)}, {_part(seconds, job):.0%} of its time"
 
 
 def _part(seconds: float, job: JobRecord) -> float:

@@ -15,6 +15,7 @@ class Assignment:
     stripe: int = 0
     user: str = ""
     local: bool = True  # the job is on the controller's host, and reaches Unix sockets there
+    first: int = 0  # which of them its first process uses, counted around
 
     def reaches(self, node: Node) -> bool:
         """Tell whether the job can reach an I/O node: on its host, or its user's over TCP."""
@@ -31,9 +32,19 @@ class IoNodeMap:
         self._jobs: dict[str, Assignment] = {}
 
     def begin(
-        self, job: str, requested: int | None = None, *, user: str = "", local: bool = True
+        self,
+        job: str,
+        requested: int | None = None,
+        *,
+        user: str = "",
+        local: bool = True,
+        serial: int = 0,
     ) -> NodeMap:
-        """Give a new job the number of I/O nodes that it requests, or all."""
+        """Give a new job the number of I/O nodes that it requests, or all.
+
+        Processes use them in turn. The first one depends on the `serial` number of the job, so that
+        jobs of one process spread over the I/O nodes; each host of a job has a number of its own.
+        """
         count = self._io_nodes if requested is None else requested
         if not 0 <= count <= self._io_nodes:
             raise InputError(f"{count} I/O nodes are requested; there are {self._io_nodes}")
@@ -43,13 +54,17 @@ class IoNodeMap:
                 load[number] += 1
         order = sorted(range(self._io_nodes), key=lambda k: (k not in self._up, load[k], k))
         numbers = tuple(sorted(order[:count]))
-        self._jobs[job] = Assignment(numbers=numbers, stripe=self._stripe, user=user, local=local)
+        self._jobs[job] = Assignment(
+            numbers=numbers, stripe=self._stripe, user=user, local=local, first=serial
+        )
         return self.map(job)
 
     def follow(self, job: str, other: str) -> None:
         """Give a job the I/O nodes of another member of the same job."""
-        had = self._jobs[other]
-        self._jobs[job] = replace(self._jobs[job], numbers=had.numbers, stripe=had.stripe)
+        had, own = self._jobs[other], self._jobs[job]
+        # A striped file has the same order of I/O nodes on all hosts.
+        first = had.first if had.stripe else own.first
+        self._jobs[job] = replace(own, numbers=had.numbers, stripe=had.stripe, first=first)
 
     def end(self, job: str) -> None:
         """Remove a job."""
@@ -86,7 +101,9 @@ class IoNodeMap:
     def map(self, job: str) -> NodeMap:
         """Return a job's map: its I/O nodes that are up and that it can reach."""
         assigned = self._jobs[job]
-        nodes = [self._up[k] for k in assigned.numbers if k in self._up]
+        first = assigned.first % max(len(assigned.numbers), 1)
+        order = assigned.numbers[first:] + assigned.numbers[:first]
+        nodes = [self._up[k] for k in order if k in self._up]
         nodes = [node for node in nodes if assigned.reaches(node)]
         return NodeMap(nodes=nodes, stripe=assigned.stripe)
 

@@ -51,7 +51,7 @@ class IoNode:
     def absence(self) -> str:
         """The state of an I/O node that does not serve."""
         if self.remote:
-            return "away"
+            return "not connected"
         return "down" if self.given_up else "starting"
 
     def silence(self, now: float, why: str) -> tuple[float, str]:
@@ -109,7 +109,7 @@ class IoNodes:
         elif not io_node.remote:
             result = await self._ask(number, message, answer, ANSWER_TIMEOUT)
         else:
-            raise ConnectionError(f"I/O node {number} is away")
+            raise ConnectionError(f"I/O node {number} is not connected")
         io_node.answered = self.clock()
         return result
 
@@ -223,7 +223,7 @@ class IoNodes:
         io_node = self.nodes[link.node.number]
         if io_node.link is link:
             io_node.link = io_node.node = None
-            log.warning("I/O node %d is away", io_node.number)
+            log.warning("I/O node %d is not connected", io_node.number)
             self._down(io_node.number)
 
     def _own(self) -> list[IoNode]:

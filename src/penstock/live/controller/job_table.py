@@ -13,8 +13,9 @@ from penstock.live.protocol.job_record import (
     direct_bytes,
     fail_opens,
     forwarded_bytes,
+    zero_bytes_reason,
 )
-from penstock.live.protocol.messages import BeginJob
+from penstock.live.protocol.messages import BeginJob, Usage
 from penstock.live.protocol.shared_page import JOB_BYTES
 from penstock.live.protocol.users import uid_of
 from penstock.live.store import Family, Knowledge, StoreError, Totals, WriteBehind
@@ -42,10 +43,21 @@ class JobEntry:
     ended: float | None = None
     io_nodes: tuple[int, ...] = ()  # its current ones, or its last
     counters: Mapping[str, int] = field(default_factory=dict)
+    usage: Usage = Usage()  # noqa: RUF009 - frozen
     pinned: bool = False  # it, or a person, asked for its I/O nodes
     maps: int = 0  # maps sent since it began; its counter `maps` says how many it has taken
     state: str = "running"  # or ended, or lost: its connection broke
     status: int | None = None
+
+    @property
+    def io_nodes_used(self) -> list[int]:
+        """The I/O nodes that moved data for it."""
+        return sorted(map(int, self.usage.io_nodes))
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes moved, forwarded and direct."""
+        return forwarded_bytes(self.counters) + direct_bytes(self.counters)
 
     def record(self, now: float) -> JobRecord:
         """Return the record of this job, without its turns; `now` is monotonic."""
@@ -70,6 +82,9 @@ class JobEntry:
             ended=self.ended,
             seconds=now - self.since if self.lasted is None else self.lasted,
             io_nodes=list(self.io_nodes),
+            io_nodes_used=self.io_nodes_used,
+            bytes_by_io_node=self.usage.io_nodes,
+            zero_bytes_reason=zero_bytes_reason(counters),
             forwarded_bytes=forwarded_bytes(counters),
             direct_bytes=direct_bytes(counters),
             fail_opens=fail_opens(counters),
@@ -98,6 +113,7 @@ class JobTable:
         self._unlisted = totals
         self._causes = Counter(dict.fromkeys(FAIL_OPENS, 0)) | Counter(earlier=totals.fail_opens)
         self._lost: dict[str, Counter[str]] = {}  # causes of lost jobs that are not listed
+        self._directories: dict[str, tuple[str, list[str]]] = {}  # by listed job, with its user
         self._next, self._listed, self._lost_jobs = next_serial, listed, lost_jobs
         self._clock = clock
 
@@ -128,6 +144,19 @@ class JobTable:
         job.state, job.status = ("lost" if status is None else "ended"), status
         job.ended, job.lasted = max(now, job.began), self._clock() - job.since
         del self.running[job.id]
+        if job.usage.directories:
+            self._directories[job.id] = (job.begin.user, job.usage.directories)
+
+    def directories(self, may_read: Callable[[str], bool]) -> dict[str, list[str]]:
+        """Return where jobs wrote outside the roots, of users whose paths may be read."""
+        running = {
+            job.id: (job.begin.user, job.usage.directories)
+            for job in self.running.values()
+            if job.usage.directories
+        }
+        known = self._directories | running
+        readable = {user for user in {user for user, _ in known.values()} if may_read(user)}
+        return {id: paths for id, (user, paths) in known.items() if user in readable}
 
     def remember(self, record: JobRecord) -> None:
         """List a job that ended."""
@@ -147,6 +176,7 @@ class JobTable:
 
     def _unlist(self, record: JobRecord) -> None:
         """Keep no more of a job than what it adds to the totals."""
+        self._directories.pop(record.id, None)
         self._unlisted = self._unlisted.plus(record)
         causes = Counter({cause: record.counters.get(cause, 0) for cause in FAIL_OPENS})
         self._causes.update(causes)

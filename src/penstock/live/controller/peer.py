@@ -57,6 +57,10 @@ class Peer:
         if self.uid and uid_of(user) != self.uid:
             raise RefusedError(f"{self} cannot {what} of user {user!r}")
 
+    def may_read(self, user: str) -> bool:
+        """Tell whether it may know paths of a user: its own, or any if it is the deployment's."""
+        return self.uid is not None and self.uid in (0, os.geteuid(), uid_of(user))
+
     def check_rule(self, what: str) -> None:
         """Refuse a peer that is neither the deployment's user nor root on this host."""
         if self.uid is None:

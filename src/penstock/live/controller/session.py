@@ -94,9 +94,9 @@ class Session:
             case messages.JobExit():
                 if self._job is not None:
                     job, self._job = self._job, None
-                    job.counters = message.counters
+                    job.counters, job.usage = message.counters, message.usage
                     advice = self._controller.end(job, message.status)
-                    await self._controller.counted(job, message.counters)
+                    await self._controller.counted(job, message.counters, message.usage)
                     return messages.Done(advice=advice)
             case messages.UnreportedExit():
                 await self._controller.unreported_exits.accept(message, self._peer)
@@ -110,7 +110,10 @@ class Session:
                 self._peer.check_rule("remap a job")
                 await self._controller.remap(message)
             case messages.GetStatus():
-                return await self._controller.status()
+                return msgspec.structs.replace(
+                    await self._controller.status(),
+                    directories=self._controller.jobs.directories(self._peer.may_read),
+                )
             case messages.Stop():
                 self._peer.check_rule("stop the deployment")
                 await self._controller.stop()
@@ -143,4 +146,4 @@ class Session:
             case messages.Idle():
                 self._controller.turn_service.idle(job, message)
             case messages.JobCounters():
-                await self._controller.counted(job, message.counters)
+                await self._controller.counted(job, message.counters, message.usage)

@@ -43,6 +43,7 @@ async def site_status(controller: "Controller") -> messages.Status:
         fail_open_total=totals.fail_opens,
         policy=turn_service.policy,
         mode=turn_service.modes.site,
+        bandwidth=turn_service.turns.ledger.site.bandwidth,
         modes=turn_service.modes.users,
         turns=turn_service.turns.turns,
         tuning=None if controller.tuning is None else controller.tuning.status(),
@@ -89,7 +90,9 @@ def with_progress(record: JobRecord, state: TurnState) -> JobRecord:
         phases=phases,
         phase_bytes=state.bytes / phases if phases else None,
         phase_seconds=state.transferred / phases if phases else 0.0,
+        phases_by_mode=dict(state.modes),
         turn_waited_seconds=state.waited,
+        would_have_waited_seconds=state.would_have_waited,
         bandwidth=state.bandwidth or None,
     )
 

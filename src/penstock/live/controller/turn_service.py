@@ -116,6 +116,9 @@ class TurnService:
 
     def _modes_changed(self) -> None:
         self._send_heartbeats(self._jobs.values())
+        for id, state in self.turns.states.items():
+            if state.phase is not None:
+                state.phase.set_mode(self._mode(id))
         for id, _ in list(self.turns.waiting()):
             self.turns.observer.phase_changed(id)
         self._update_weights(self.turns.weights())
@@ -181,6 +184,7 @@ class TurnService:
                 message.bytes,
                 resumes=resumes,
                 transferring=message.transferring if self._is_enforced(whole.id) else None,
+                mode=self._mode(whole.id),
             )
         )
 
@@ -337,8 +341,11 @@ class TurnService:
         id = self.turn_id(member)
         return None if id is None else self.turns.states.get(id)
 
+    def _mode(self, id: JobId) -> str:
+        return self.modes.of(self.turns.manager.jobs[id].user)
+
     def _is_enforced(self, id: JobId) -> bool:
-        return self.modes.of(self.turns.manager.jobs[id].user) == "enforce"
+        return self._mode(id) == "enforce"
 
     def _is_awaited(self, id: JobId) -> bool:
         """Tell whether another job waits for the turn that this one has."""

@@ -5,6 +5,7 @@ I/O nodes a job has is the arbiter's decision. There is no clock, socket or mess
 service has those.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -62,6 +63,18 @@ class Phase(Wait):
 
     number: int
     alone: bool = True  # no other phase was in progress meanwhile
+    mode: str = "enforce"  # of its job, now
+    observed: bool = False  # for a part of it at least, its job was not made to wait
+
+    def set_mode(self, mode: str) -> None:
+        """Note the mode of its job from now on."""
+        self.mode = mode
+        self.observed = self.observed or mode != "enforce"
+
+    @property
+    def moves_since(self) -> float | None:
+        """When it began to move data; None: it waits. A phase that is observed never waits."""
+        return self.transfers_since if self.mode == "enforce" else self.began
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,7 +85,10 @@ class TurnState:
     suspended: Phase | None = None  # it yielded its turn, or fell silent: its end is to come
     phases: int = 0
     bytes: int = 0
+    modes: Counter[str] = field(default_factory=Counter)
+    """Its phases by the mode in which they ended."""
     waited: float = 0.0
+    would_have_waited: float = 0.0  # in phases, or parts of them, that were only observed
     transferred: float = 0.0
     bandwidth: float = 0.0  # bytes per second, of its best phase
     alone: bool = False  # one of its phases was alone: `bandwidth` is what it can do
@@ -170,6 +186,7 @@ class Turns:
         *,
         resumes: bool = False,
         transferring: float | None = None,
+        mode: str = "enforce",
     ) -> list[Action]:
         """A job asks for its turn, to move `volume` bytes if it says so.
 
@@ -182,6 +199,7 @@ class Turns:
         finally:  # whatever a policy raises: the phase is there to be released
             state.last_report = now
             state.phase = Phase(number=number, began=now, since=now, alone=self._join(job))
+            state.phase.set_mode(mode)
             if transferring is not None:
                 state.phase.began -= transferring
                 state.phase.released, state.phase.transfers_since = True, state.phase.began
@@ -189,6 +207,7 @@ class Turns:
         resumed = resumes and suspended is not None
         if suspended is not None and resumed:
             state.phase.waited = suspended.waited
+            state.phase.observed |= suspended.observed
         io = self.expected_seconds(job, volume)
         moves = state.expected_bytes() if volume is None else volume
         self.observer.phase_expected(job, PhaseEstimate(seconds=io, bytes=moves, resumes=resumed))
@@ -217,8 +236,11 @@ class Turns:
             return self._end(now, job, 0.0, report)
         state.phases += 1
         state.bytes += report.bytes
+        state.modes[phase.mode] += 1
         # The job knows its real wait; the controller knows the wait of a job that is observed.
-        state.waited += report.waited or phase.waited
+        state.waited += report.waited
+        if phase.observed:
+            state.would_have_waited += max(phase.waited - report.waited, 0.0)
         state.transferred += report.seconds
         io = state.isolated(
             report.bytes, report.seconds, alone=phase.alone, site=self.ledger.site.bandwidth

@@ -90,7 +90,7 @@ class UnreportedExits:
             running = self._controller.jobs.running.get(report.job)
             if running is not None:  # the end of its connection was not noticed yet
                 _check_owner(running.begin.user, report, peer)
-                running.counters = report.counters
+                running.counters, running.usage = report.counters, report.usage
                 self._controller.end(running, report.status)
             else:
                 self._accept(report, peer, earlier)
@@ -129,6 +129,7 @@ def _ended(report: messages.UnreportedExit, peer: Peer, began: float, now: float
         host=peer.address,
         ended=ended,
         counters=report.counters,
+        usage=report.usage,
         state="ended",
         status=report.status,
     )

@@ -98,8 +98,20 @@ class Emulation:
     @staticmethod
     def parse(text: str) -> "Emulation":
         """Parse the value of `--emulate`: a preset, `key=value,...`, both, or a TOML file."""
+        return Emulation._from_table(Emulation._table(text))
+
+    @staticmethod
+    def doubtful_rates(text: str) -> list[str]:
+        """Return warnings about bandwidths in a valid value of `--emulate`."""
+        table = Emulation._table(text)
+        rates = [key for key in table if _PARSERS.get(key) is units.bandwidth]
+        warnings = (units.doubtful_bandwidth(f"emulated {key}", table[key]) for key in rates)
+        return [warning for warning in warnings if warning is not None]
+
+    @staticmethod
+    def _table(text: str) -> Mapping[str, Any]:
         if text.endswith(".toml"):
-            return Emulation._from_table(_load(Path(text)))
+            return _load(Path(text))
         table: dict[str, Any] = {}
         for k, item in enumerate(text.split(",")):
             key, equals, value = (part.strip() for part in item.partition("="))
@@ -111,7 +123,7 @@ class Emulation:
                 raise InputError(f"--emulate has {key!r} twice; give it once")
             else:
                 table[key] = value
-        return Emulation._from_table(table)
+        return table
 
     @staticmethod
     def _from_table(table: Mapping[str, Any]) -> "Emulation":

@@ -90,6 +90,7 @@ class ControllerService:
                         user=record.user,
                         since=since,
                         share=record.share,
+                        received=record.received,
                         weight=1.0 if record.weight is None else record.weight,
                         group=group,
                     )

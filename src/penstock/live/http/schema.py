@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from penstock.live.controller.status import TurnWaits
 from penstock.live.protocol.io_node_record import IoNodeRecord, IoNodeSummary
-from penstock.live.protocol.job_record import Count, JobRecord, JobSummary
+from penstock.live.protocol.job_record import Count, JobRecord, JobSummary, ZeroBytes
 from penstock.live.protocol.shared_page import MAP_NODES
 
 Mode = Literal["observe", "advise", "enforce"]
@@ -30,19 +30,25 @@ class Explanation(Answer, frozen=True, kw_only=True):
     job: str
     policy: str
     io_nodes: list[int]
+    io_nodes_used: list[int]
+    bytes_by_io_node: dict[str, Count]
+    zero_bytes_reason: ZeroBytes | None
     mode: str | None
     doing: str | None
     since_seconds: float | None
     at_most_seconds: float | None
     behind: list[str]
-    share: float
+    share: float  # granted
+    received: float | None
     group: str | None
     weight: float | None
     w_iter: float | None
     iterations: Count
     phases: Count
     phase_bytes: float | None
+    phases_by_mode: dict[str, Count]
     turn_waited_seconds: float | None
+    would_have_waited_seconds: float | None
     bandwidth: float | None
 
 
@@ -55,6 +61,7 @@ class SiteBase(Answer, frozen=True, kw_only=True):
     fail_open_total: Count
     policy: str
     mode: str
+    bandwidth: float | None  # site.bandwidth, in bytes per second
     turns: Count
     policy_failures: Count
 
@@ -81,7 +88,8 @@ class Transferring(Answer, frozen=True, kw_only=True):
 
     job: str
     since: float  # seconds since the epoch
-    share: Annotated[float, Meta(ge=0, le=1)]  # of the bandwidth
+    share: Annotated[float, Meta(ge=0, le=1)]  # granted: of the bandwidth
+    received: Annotated[float, Meta(ge=0, le=1)] | None = None  # as in JobRecord
     weight: float = 1.0
     group: str = ""
     user: str | UnsetType = UNSET

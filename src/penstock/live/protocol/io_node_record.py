@@ -14,7 +14,12 @@ class IoNodeSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     number: Count
     alive: Annotated[bool, Meta(description="Whether its process runs.")]
-    state: Annotated[str, Meta(description="serving, not answering, starting, down or away.")]
+    state: Annotated[
+        str,
+        Meta(
+            description="serving, not answering, starting or down; on another host: not connected."
+        ),
+    ]
     deaths: Annotated[Count, Meta(description="Times that its process died.")]
     jobs: Annotated[list[str], Meta(description="Jobs that have it.")]
     scheduler: str | UnsetType = UNSET

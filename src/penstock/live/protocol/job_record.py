@@ -5,12 +5,13 @@ The job table, the store, `status --json` and the HTTP API have it; policies see
 """
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 Count = Annotated[int, Meta(ge=0)]
+ZeroBytes = Literal["not attached", "wrote elsewhere", "no file opened", "no data call"]
 FAIL_OPENS = ("failed_open", "gave_up", "interrupted", "lapses", "overdue", "policy_failed")
 """Counters of calls that should have been held or forwarded, and were not."""
 
@@ -22,7 +23,22 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
     state: Annotated[str, Meta(description="running, ended, or lost: its connection broke.")]
     began: Annotated[float, Meta(description="Start time, in seconds since the epoch.")]
     seconds: Annotated[float, Meta(description="Run time so far, or in total.")]
-    io_nodes: Annotated[list[int], Meta(description="Its I/O nodes; empty: direct.")]
+    io_nodes: Annotated[
+        list[int], Meta(description="I/O nodes that it may use now; empty: direct.")
+    ]
+    io_nodes_used: Annotated[
+        list[int], Meta(description="I/O nodes that have moved data for it, now or earlier.")
+    ] = []
+    zero_bytes_reason: Annotated[
+        ZeroBytes | None,
+        Meta(
+            description="Why no data of it was seen. not attached: no process of it loaded the "
+            "client library; wrote elsewhere: it opened files for writing, all outside the managed "
+            "directories; no file opened: none that the client library could see; no data call: "
+            "it opened managed files, and no read or write was seen. Null: data was seen, or its "
+            "agent is of an older version."
+        ),
+    ] = None
     forwarded_bytes: Annotated[Count, Meta(description="Bytes moved by I/O nodes.")]
     direct_bytes: Annotated[Count, Meta(description="Bytes moved without an I/O node.")]
     fail_opens: Annotated[Count, Meta(description="Calls let through unmanaged.")]
@@ -60,11 +76,24 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
     ] = None
     ended: Annotated[float | None, Meta(description="End, in seconds since the epoch.")] = None
     counters: Annotated[dict[str, int], Meta(description="Its counters, over all threads.")] = {}
+    bytes_by_io_node: Annotated[
+        dict[str, int], Meta(description="Bytes moved by each I/O node, by its number.")
+    ] = {}
     phases: Annotated[Count, Meta(description="I/O phases that are over.")] = 0
     phase_bytes: Annotated[float | None, Meta(description="Mean bytes per phase.")] = None
     phase_seconds: Annotated[float, Meta(description="Mean transfer time of a phase.")] = 0.0
+    phases_by_mode: Annotated[
+        dict[str, int], Meta(description="Its phases by the mode in which they ended.")
+    ] = {}
     turn_waited_seconds: Annotated[
-        float | None, Meta(description="Time that its phases waited (or would have) for turns.")
+        float | None, Meta(description="Time that its phases waited for turns.")
+    ] = None
+    would_have_waited_seconds: Annotated[
+        float | None,
+        Meta(
+            description="Time that its phases would have waited for turns, had the mode been "
+            "enforce; of phases in modes observe, advise and off."
+        ),
     ] = None
     bandwidth: Annotated[float | None, Meta(description="Bytes per second of its best phase.")] = (
         None
@@ -82,8 +111,17 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
     ] = None
     behind: Annotated[list[str], Meta(description="Jobs that it waits for.")] = []
     share: Annotated[
-        float, Meta(description="Part of the file system's bandwidth that it is granted now.")
+        float,
+        Meta(description="Share granted: the part of the bandwidth that the policy gives it now."),
     ] = 0.0
+    received: Annotated[
+        float | None,
+        Meta(
+            description="Share received: its part of the bytes that all jobs moved in the last 5 "
+            "s, or since it began to transfer if that is later. Null: it does not transfer, or it "
+            "is too early to tell."
+        ),
+    ] = None
     group: Annotated[str | None, Meta(description="Its group; null: it shares with everybody.")] = (
         None
     )
@@ -104,6 +142,17 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
         """Return the record of a running job that is lost at this time."""
         seconds = max(now - self.began, 0.0)
         return msgspec.structs.replace(self, state="lost", ended=now, seconds=seconds)
+
+
+def zero_bytes_reason(counters: Mapping[str, int]) -> ZeroBytes | None:
+    """Return why no data of a job was seen; None: some was, or its agent does not say."""
+    if "attached" not in counters or forwarded_bytes(counters) + direct_bytes(counters):
+        return None
+    if not counters["attached"]:
+        return "not attached"
+    if counters.get("opens", 0):
+        return "no data call"
+    return "wrote elsewhere" if counters.get("opens_elsewhere", 0) else "no file opened"
 
 
 def forwarded_bytes(counters: Mapping[str, int]) -> int:

@@ -26,6 +26,7 @@ Positive = Annotated[int, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Counts = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=64)]
 """A job's counters: untrusted input, so bounded."""
+IoNodeNumber = Annotated[str, Meta(pattern=r"^[0-9]{1,4}\Z")]
 Hint = Annotated[float, Meta(gt=0, le=1e18)]
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
 Seconds = Annotated[float, Meta(ge=0, le=1e11)]
@@ -287,10 +288,19 @@ class Heartbeat(Message, frozen=True, kw_only=True, tag="Beat"):
     mode: str = "enforce"  # the job's mode from now on
 
 
-class JobCounters(Message, frozen=True, kw_only=True, tag="Counted"):
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a job's data went; an agent of an older version does not say."""
+
+    io_nodes: Annotated[dict[IoNodeNumber, Count], Meta(max_length=64)] = {}  # bytes by number
+    directories: Annotated[list[Annotated[str, Meta(max_length=256)]], Meta(max_length=8)] = []
+    """The first directories outside the roots in which it opened files for writing."""
+
+
+class JobCounters(Message, frozen=True, kw_only=True, omit_defaults=True, tag="Counted"):
     """From a running job, unasked and unanswered: its counters, summed over threads."""
 
     counters: Counts
+    usage: Usage = Usage()
 
 
 class JobExit(Message, frozen=True, kw_only=True, tag="Ended"):
@@ -298,6 +308,7 @@ class JobExit(Message, frozen=True, kw_only=True, tag="Ended"):
 
     counters: Counts
     status: ExitStatus
+    usage: Usage = Usage()
 
 
 class UnreportedExit(Message, frozen=True, kw_only=True, tag="LastWord"):
@@ -312,6 +323,7 @@ class UnreportedExit(Message, frozen=True, kw_only=True, tag="LastWord"):
     ended: Seconds
     counters: Counts
     status: ExitStatus
+    usage: Usage = Usage()
 
 
 class Remap(Message, frozen=True, kw_only=True):
@@ -346,9 +358,12 @@ class Status(Message, frozen=True, kw_only=True):
     fail_open_total: int
     policy: str = ""
     mode: str = "observe"
+    bandwidth: float | None = None  # site.bandwidth, in bytes per second, if it is set
     modes: dict[str, str] = {}  # of users with a mode of their own
     turns: int = 0  # granted so far
     tuning: TuningStatus | None = None  # None: nothing is tuned
+    directories: dict[str, list[str]] = {}
+    """By job: where it wrote outside the roots; of jobs whose paths the requester may know."""
     refused: int = 0  # connections, jobs and requests since the controller started
     policy_failures: int = 0  # times that the policy raised an exception or gave invalid answers
 

@@ -29,8 +29,12 @@ CONTROL_MAGIC = layout.CONTROL_MAGIC.to_bytes(8, "little")
 COUNTERS_MAGIC = layout.COUNTERS_MAGIC.to_bytes(8, "little")
 _HEAD = struct.Struct("<8sII")
 _ROOT = struct.Struct(f"<II{ROOT_BYTES}s")
+_DIRECTORY = struct.Struct(f"<II{layout.DIRECTORY_BYTES}s")
+_COMPLETE = 2
+"""The state of a directory's entry once it is written."""
 _NODE = struct.Struct(f"<QII{ADDRESS_BYTES}sI")
 assert (_ROOT.size, _NODE.size) == (layout.ROOT_ENTRY_BYTES, layout.NODE_ENTRY_BYTES)
+assert _DIRECTORY.size == layout.DIRECTORY_ENTRY_BYTES
 _SEAL_FUTURE_WRITE = 0x10
 _FUTEX_WAIT, _FUTEX_WAKE = 0, 1
 _SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
@@ -99,6 +103,7 @@ class SlotCounters:
     waiting: int
     interrupted: int
     locked: int
+    opens_elsewhere: int
 
 
 _NAMES = tuple(field.name for field in fields(SlotCounters))
@@ -107,6 +112,11 @@ _COLUMN = {name: offset // 8 for name, offset in layout.SLOT_FIELDS.items()}
 _SUMMED = tuple(n for n in _NAMES if n not in {"pid", "last_call", "in_flight", "waiting"})
 _MOVED = ("read_bytes", "write_bytes", "left_bytes")
 _STRIDE = SLOT_BYTES // 8
+
+
+def _printable(path: bytes) -> str:
+    text = path.decode("utf-8", "replace")
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 class SharedPages:
@@ -125,6 +135,8 @@ class SharedPages:
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.version, self._clock_ns = version, clock_ns
+        self.attached = 0
+        """Processes that were handed the pages."""
         self.control_fd = os.memfd_create("penstock-control", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self.counters_fd = os.memfd_create(
             "penstock-counters", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
@@ -192,7 +204,13 @@ class SharedPages:
         if len(nodes) > MAP_NODES:
             raise InputError(f"{len(nodes)} I/O nodes for one job; give at most {MAP_NODES}")
         packed = [
-            (node.id, int(node.transport == "tcp"), node.port, os.fsencode(node.address), 0)
+            (
+                node.id,
+                int(node.transport == "tcp"),
+                node.port,
+                os.fsencode(node.address),
+                node.number + 1,
+            )
             for node in nodes
         ]
         for address in (entry[3] for entry in packed):
@@ -279,6 +297,25 @@ class SharedPages:
     def moved_bytes(self) -> int:
         """Return the bytes that the job has transferred."""
         return sum(map(self.total, _MOVED))
+
+    def bytes_by_io_node(self) -> dict[int, int]:
+        """Return the bytes that each I/O node moved for the job, by its number."""
+        first = layout.NODE_BYTES // 8
+        counted = self._counted[first : first + MAP_NODES].tolist()
+        return {number: moved for number, moved in enumerate(counted) if moved}
+
+    def directories_elsewhere(self) -> list[str]:
+        """Return the first directories outside the roots in which the job opened files to write.
+
+        The job writes them, and may write anything.
+        """
+        entries = (
+            _DIRECTORY.unpack_from(self._counters, layout.FIRST_DIRECTORY + k * _DIRECTORY.size)
+            for k in range(layout.DIRECTORIES)
+        )
+        paths = (path[:length] for state, length, path in entries if state == _COMPLETE)
+        # Two processes may have written the same one.
+        return list(dict.fromkeys(_printable(path) for path in paths if path))
 
     def last_call(self) -> int:
         """Return when the last data call ended, nanoseconds of CLOCK_MONOTONIC; 0: no call yet."""

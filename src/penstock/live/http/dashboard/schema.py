@@ -28,7 +28,9 @@ class LaneJob(JobSummary, frozen=True, kw_only=True):
     processes: Count | None
     doing: str  # computing, transferring, waiting, would wait; or the state of one that ended
     since: float
-    share: Share
+    share: Share  # granted
+    received: Share | None  # as in JobRecord
+    turn_waited_seconds: float  # waits that were enforced
     behind: list[str]  # the next jobs ahead of it
     ahead: Count  # the number of all jobs ahead of it
     at_most_seconds: float | None
@@ -90,8 +92,10 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     policy: str
     mode: str
+    bandwidth: float | None  # site.bandwidth, in bytes per second
     kill_switch: bool
     emulated: bool
+    tuned: bool  # with --tune, I/O nodes detect access patterns
     turns: Count
     fail_opens: Count
     policy_failures: Count

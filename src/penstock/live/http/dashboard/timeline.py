@@ -15,7 +15,12 @@ from penstock.live.http.dashboard.history import WINDOW, History
 from penstock.live.http.dashboard.lanes import Lane
 from penstock.live.http.dashboard.sampler import Sampler
 from penstock.live.http.dashboard.schema import LaneJob, Timeline, UserNow
-from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
+from penstock.live.protocol.job_record import (
+    direct_bytes,
+    fail_opens,
+    forwarded_bytes,
+    zero_bytes_reason,
+)
 from penstock.model import JobId
 
 if TYPE_CHECKING:
@@ -97,8 +102,10 @@ class TimelineBuilder:
             site=controller.deployment.site_name,
             policy=turn_service.policy,
             mode=turn_service.modes.site,
+            bandwidth=turn_service.turns.ledger.site.bandwidth,
             kill_switch=turn_service.modes.site == "off",
             emulated=controller.deployment.emulate is not None,
+            tuned=controller.tuning is not None,
             turns=turn_service.turns.turns,
             fail_opens=totals.fail_opens,
             policy_failures=turn_service.failures,
@@ -142,9 +149,13 @@ class TimelineBuilder:
             nodes=begin.nodes,
             processes=begin.processes,
             io_nodes=list(job.io_nodes),
+            io_nodes_used=job.io_nodes_used,
+            zero_bytes_reason=zero_bytes_reason(counters),
             doing=job.state if over else _DOING[lane.kind],
             since=lane.since,
             share=history.shares.share(lane.weight) if lane.kind == "io" else 0.0,
+            received=self._controller.share_received(job),
+            turn_waited_seconds=counters.get("turn_waited", 0) / 1e9,
             behind=behind,
             ahead=ahead,
             at_most_seconds=most,

@@ -68,26 +68,35 @@ export class Allocation {
       }
       pen.fillStyle = colours.line;
       for (let k = 0; k <= nodes.length; k += 1) pen.fillRect((k + 0.5) * wide - 1, y + high / 2 - 1, 2, 2);
-      const at = job.io_nodes.length > 0 ? job.io_nodes.map((number) => place.get(number)) : [nodes.length];
-      pen.fillStyle = { transferring: colours.io, waiting: colours.waitHatch, "would wait": colours.wouldHatch }[job.doing] ?? colours.compute;
-      for (const k of at) {
-        if (k !== undefined) pen.fillRect(k * wide + 1, y + 2, wide - 2, high - 4);
+      const colour = { transferring: colours.io, waiting: colours.waitHatch, "would wait": colours.wouldHatch }[job.doing] ?? colours.compute;
+      const used = new Set(this.used(job).map((number) => place.get(number) ?? nodes.length));
+      const allowed = job.io_nodes.length > 0 ? job.io_nodes.map((number) => place.get(number)) : [nodes.length];
+      pen.fillStyle = pen.strokeStyle = colour;
+      for (const k of new Set([...allowed, ...used])) {
+        if (k === undefined) continue;
+        if (used.has(k)) pen.fillRect(k * wide + 1, y + 2, wide - 2, high - 4);
+        else pen.strokeRect(k * wide + 1.5, y + 2.5, wide - 3, high - 5);
       }
     }
+  }
+
+  /** Return the numbers of the I/O nodes that moved data for a job; "direct" is one of them. */
+  used(job) {
+    return [...(job.io_nodes_used ?? []), ...(job.direct_bytes > 0 ? ["direct"] : [])];
   }
 
   inWords(id) {
     const job = this.model.jobs.get(id);
     if (job === undefined) return `${id}: no longer kept`;
-    const where = job.io_nodes.length > 0 ? `has I/O ${job.io_nodes.length > 1 ? "nodes" : "node"} ${job.io_nodes.join(", ")}` : "is direct";
-    return `${id} ${where}; ${job.doing}`;
+    const where = job.io_nodes.length > 0 ? `may use I/O ${job.io_nodes.length > 1 ? "nodes" : "node"} ${job.io_nodes.join(", ")}` : "is direct";
+    return `${id} ${where}; used: ${this.used(job).join(", ") || "none"}; ${job.doing}`;
   }
 
   table() {
     const rows = this.rows.ids.slice(0, TABLE_ROWS).map((id) => {
       const job = this.model.jobs.get(id);
-      return [id, job?.io_nodes.join(", ") || "direct", job?.doing ?? format.NONE];
+      return [id, job?.io_nodes.join(", ") || "direct", (job && this.used(job).join(", ")) || "none", job?.doing ?? format.NONE];
     });
-    return table(`I/O nodes of the first ${TABLE_ROWS} jobs`, ["job", "I/O nodes", "state"], rows);
+    return table(`I/O nodes of the first ${TABLE_ROWS} jobs`, ["job", "I/O nodes allowed", "used", "state"], rows);
   }
 }

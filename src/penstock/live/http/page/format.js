@@ -10,6 +10,8 @@ const day = new Intl.DateTimeFormat("en-GB", {
 
 export const NONE = "\u2013";
 
+const known = (value) => value !== null && value !== undefined;
+
 /** Return a number with separators. */
 export function count(value) {
   return value === null || value === undefined ? NONE : whole.format(value);
@@ -61,6 +63,11 @@ export function date(seconds) {
 /** Return a share as a percentage. */
 export function share(value) {
   return value === null || value === undefined ? NONE : `${whole.format(100 * value)}%`;
+}
+
+/** Return the share that a job is granted and, if it is known, the one that it receives. */
+export function shares(job) {
+  return known(job.received) ? `${share(job.share)} granted, ${share(job.received)} received` : share(job.share);
 }
 
 /** Return a value with three significant digits. */

@@ -115,8 +115,8 @@ export class JobPage {
       this.problem.hidden = false;
       this.body.hidden = this.answer === null;
       this.problem.replaceChildren(
-        h("p", { class: "lead" }, error.status === 404 ? "This job is no longer kept." : error.message),
-        h("p", {}, error.status === 404 ? "The controller keeps jobs that ended recently. Earlier ones are in the record: penstock what-if, penstock explain." : error.hint),
+        h("p", { class: "lead" }, error.status === 404 ? "The controller does not know this job." : error.message),
+        h("p", {}, error.status === 404 ? "Check its id: a name and a number, such as solver.3. Jobs that ended are shown for 15 minutes; penstock status lists the last hundred." : error.hint),
       );
     }
   }
@@ -127,10 +127,11 @@ export class JobPage {
     const does = this.model.runs(job) ? job.doing : job.state;
     const facts = [
       ["state", does], ["for", job.since && this.model.runs(job) ? format.span(now - job.since) : format.NONE],
-      ["share", job.doing === "transferring" ? format.share(job.share) : format.NONE],
+      ["share granted", job.doing === "transferring" ? format.share(job.share) : format.NONE],
+      ["share received", format.share(job.received)],
       ["behind", (job.behind ?? []).join(", ") || format.NONE],
       ["at most", known(job.at_most_seconds) ? `${format.span(job.at_most_seconds)} longer` : format.NONE],
-      ["I/O nodes", job.io_nodes.join(", ") || "direct"], ...(job.mode ? [["mode", job.mode]] : []),
+      ["I/O nodes allowed", job.io_nodes.join(", ") || "direct"], ["I/O nodes used", (job.io_nodes_used ?? []).join(", ") || "none"], ...(job.mode ? [["mode", job.mode]] : []),
       ["nodes", format.count(job.nodes)], ["processes", format.count(job.processes)],
       ["began", format.at(job.began)], ["run time", format.span((job.ended ?? now) - job.began)],
       ["w_iter", format.span(job.w_iter)], ["rate", format.rate(job.rate)],
@@ -138,6 +139,7 @@ export class JobPage {
       ["waited", format.span(job.waited_seconds)], ["fail-opens", format.count(job.fail_opens)],
     ];
     if (job.user) facts.unshift(["user", job.user]);
+    if (known(job.zero_bytes_reason)) facts.push(["0 bytes because", job.zero_bytes_reason]);
     if (job.command) facts.push(["command", Array.isArray(job.command) ? job.command.join(" ") : job.command]);
     if (this.facts.children.length !== facts.length) {
       this.facts.replaceChildren(...facts.map(([name]) => h("div", { class: `fact-${name.replace(/[^a-z]/gi, "-")}` }, h("dt", {}, name), h("dd", {}))));
@@ -198,6 +200,13 @@ export class JobPage {
     this.phases.replaceChildren(rows.length > 0 ? table(`The last ${LISTED} phases, newest first`, heads, rows) : h("p", { class: "empty" }, "No phase yet."), cut ?? "");
   }
 
+  /** Say why no access pattern of the job is known. */
+  noPattern() {
+    const { head } = this.model;
+    if (!head.tuned) return "No access pattern is known: this site runs without penstock up --tune, which makes I/O nodes detect them.";
+    return "No access pattern is known: one is noted while the job transfers and has an I/O node to itself, and the I/O node recognizes it.";
+  }
+
   showApplication() {
     const patterns = this.answer.pattern ?? [];
     const application = this.answer.known;
@@ -206,7 +215,7 @@ export class JobPage {
       .filter(([, value]) => known(value) && typeof value !== "object")
       .map(([name, value]) => [name.replaceAll("_", " "), num(FORMATS[name]?.(value) ?? format.figure(value))]);
     this.pattern.replaceChildren(
-      parts.length > 0 ? h("ul", { class: "plain-list" }, parts) : h("p", { class: "empty" }, this.job?.pattern ? `Access pattern: ${this.job.pattern}` : "No access pattern was detected. I/O nodes detect them with penstock up --tune."),
+      parts.length > 0 ? h("ul", { class: "plain-list" }, parts) : h("p", { class: "empty" }, this.job?.pattern ? `Access pattern: ${this.job.pattern}` : this.noPattern()),
       lines.length > 0 ? table("What the store knows of its application", ["its application, including this run", ""], lines) : h("p", { class: "empty" }, "The store knows no run of its application."),
     );
   }

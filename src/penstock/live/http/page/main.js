@@ -14,7 +14,19 @@ const VIEWS = {
   "what-if": async () => (await import("./what-if.js")).WhatIf,
 };
 const TABS = [["overview", "Overview"], ["job", "Job"], ["tuner", "Tuner"], ["what-if", "What-if"]];
-const FIGURES = ["running", "transferring", "waiting", "through I/O nodes", "direct", "turns", "fail-opens"];
+// Each figure with its definition: those of now, then those of a longer time.
+const FIGURES = [
+  ["running", "jobs that run now"],
+  ["transferring", "jobs whose phase transfers now"],
+  ["waiting", "jobs whose phase waits for a turn now, or would wait if turns were enforced"],
+  ["through I/O nodes", "bytes per second now, through all I/O nodes"],
+  ["direct", "bytes per second now, without an I/O node"],
+  ["of site.bandwidth", "both together, as a part of site.bandwidth"],
+  ["time waited", "part of the run time of the jobs shown (running, or ended in the last 15 minutes) in which they waited for turns", "longer"],
+  ["turns in total", "turns granted since the controller started", "longer"],
+  ["fail-opens in total", "calls let through unmanaged, of all jobs that the store knows", "longer"],
+];
+const FAIL_OPENS = FIGURES.at(-1)[0];
 const find = (id) => document.getElementById(id);
 
 class Page {
@@ -32,8 +44,8 @@ class Page {
       label, h("kbd", { "aria-hidden": "true" }, String(k + 1)),
     ));
     find("tabs").append(...this.tabs);
-    this.figures = new Map(FIGURES.map((name) => [name, h("dd", {}, format.NONE)]));
-    find("figures").append(...FIGURES.map((name) => h("div", {}, h("dt", {}, name), this.figures.get(name))));
+    this.figures = new Map(FIGURES.map(([name]) => [name, h("dd", {}, format.NONE)]));
+    find("figures").append(...FIGURES.map(([name, title, kind]) => h("div", { title, class: kind }, h("dt", {}, name), this.figures.get(name))));
     this.chips = h("span", {});
     find("chips").append(this.chips);
     addEventListener("hashchange", () => this.route());
@@ -118,7 +130,7 @@ class Page {
     find("view").replaceChildren();
     find("forget").hidden = true;
     for (const cell of this.figures.values()) setText(cell, format.NONE);
-    this.figures.get("fail-opens").classList.remove("warn");
+    this.figures.get(FAIL_OPENS).classList.remove("warn");
     this.chips.replaceChildren();
     this.chipKey = null;
     this.route();
@@ -234,9 +246,13 @@ class Page {
     const counted = this.model.counts();
     const { forwarded, direct } = this.model.rates();
     const waiting = counted.would > 0 ? `${format.count(counted.waiting)} (${format.count(counted.would)} would)` : format.count(counted.waiting);
-    const values = [format.count(counted.running), format.count(counted.transferring), waiting, format.rate(forwarded), format.rate(direct), format.count(head.turns), format.count(head.fail_opens)];
-    FIGURES.forEach((name, k) => setText(this.figures.get(name), values[k]));
-    this.figures.get("fail-opens").classList.toggle("warn", head.fail_opens > 0);
+    const used = head.bandwidth === null ? "not set" : format.share(forwarded === null ? null : (forwarded + direct) / head.bandwidth);
+    const values = [
+      format.count(counted.running), format.count(counted.transferring), waiting, format.rate(forwarded), format.rate(direct), used,
+      format.share(this.model.waitedPart()), format.count(head.turns), format.count(head.fail_opens),
+    ];
+    FIGURES.forEach(([name], k) => setText(this.figures.get(name), values[k]));
+    this.figures.get(FAIL_OPENS).classList.toggle("warn", head.fail_opens > 0);
     const modes = { observe: "observe: no job waits", advise: "advise: no job waits, and jobs report what they would have waited", enforce: "enforce: jobs wait for their turns", off: "off" };
     const chips = [
       [head.site, "site", "this site"],

@@ -137,6 +137,16 @@ export class Model {
     return { forwarded: last.io_nodes.reduce((sum, value) => sum + (value ?? 0), 0), direct: last.direct };
   }
 
+  /** Return the part of the run time of all jobs in which they waited for turns; null: no time yet. */
+  waitedPart() {
+    let [waited, seconds] = [0, 0];
+    for (const job of this.jobs.values()) {
+      waited += job.turn_waited_seconds;
+      seconds += (job.ended ?? this.now) - job.began;
+    }
+    return seconds > 0 ? Math.min(waited / seconds, 1) : null;
+  }
+
   /** Count jobs by state. */
   counts() {
     const counts = { running: 0, transferring: 0, waiting: 0, would: 0, ended: 0 };

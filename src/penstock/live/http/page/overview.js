@@ -11,6 +11,7 @@ import * as format from "./format.js";
 
 const SPANS = [30, 60, 180, 300, 900];
 const TABLE_ROWS = 50;
+const num = (text) => ({ text, class: "num" });
 const REMOVED = { began: 0, ended: 0, state: "ended", stretches: [] };
 
 export function noJobs() {
@@ -51,7 +52,7 @@ export class Overview {
     this.lanesTable = new AsTable("Lanes", () => this.table());
     this.shown = h("span", { class: "note num" });
     const swatch = (kind, text) => h("span", { class: "key" }, h("span", { class: `swatch ${kind}`, "aria-hidden": "true" }), text);
-    this.legend = h("div", { class: "legend" }, swatch("io", "transfers; height is the granted share"), swatch("wait", "waits"), swatch("would", "would wait"), swatch("compute", "computes"), swatch("unknown", "unknown"), this.readout);
+    this.legend = h("div", { class: "legend" }, swatch("io", "transfers; height is the granted share, numbers are granted / received"), swatch("wait", "waits"), swatch("would", "would wait"), swatch("compute", "computes"), swatch("unknown", "unknown"), this.readout);
     this.element = h(
       "div", { class: "overview" },
       card("Phases and shares", { class: "area-gantt" },
@@ -60,7 +61,7 @@ export class Overview {
       card("Bandwidth of I/O nodes", { class: "area-heat" }, [this.heat.scale], this.heat.element),
       card("Waiting jobs", { class: "area-waits" }, [], this.waits.element),
       card("Top jobs and users", { class: "area-top" }, [], this.top.element),
-      card("Allocation", { class: "area-allocation" }, [h("span", { class: "note" }, "I/O nodes of each job")], this.allocation.element),
+      card("Allocation", { class: "area-allocation" }, [h("span", { class: "note" }, "I/O nodes of each job: filled are used, framed are allowed")], this.allocation.element),
     );
   }
 
@@ -74,9 +75,11 @@ export class Overview {
     const job = this.model.jobs.get(id);
     if (job === undefined) return { text: id };
     const runs = this.model.runs(job);
-    const does = { transferring: format.share(job.share), waiting: "waits", "would wait": "would wait" };
+    const received = job.received === null || job.received === undefined ? "" : ` / ${format.share(job.received)}`;
+    const does = { transferring: `${format.share(job.share)}${received}`, waiting: "waits", "would wait": "would wait" };
     const note = runs ? does[job.doing] ?? "" : job.state;
-    const title = `${id}: ${runs ? job.doing : job.state}${job.user ? `, ${job.user}` : ""}`;
+    const shares = runs && job.doing === "transferring" ? ` (${format.shares(job)})` : "";
+    const title = `${id}: ${runs ? job.doing : job.state}${shares}${job.user ? `, ${job.user}` : ""}`;
     return { text: id, note, title, class: `${runs ? `does-${job.doing.replace(" ", "-")}` : `is-${job.state}`}` };
   }
 
@@ -152,11 +155,11 @@ export class Overview {
       const runs = this.model.runs(job);
       return [
         h("a", { href: `#job/${encodeURIComponent(id)}` }, id), job.user ?? format.NONE, runs ? job.doing : job.state,
-        runs && job.since ? format.span(this.model.now - job.since) : format.NONE,
-        job.doing === "transferring" ? format.share(job.share) : format.NONE,
-        (job.behind ?? []).join(", ") || format.NONE, format.rate(job.rate),
+        num(runs && job.since ? format.span(this.model.now - job.since) : format.NONE),
+        num(job.doing === "transferring" ? format.share(job.share) : format.NONE), num(format.share(job.received)),
+        (job.behind ?? []).join(", ") || format.NONE, num(format.rate(job.rate)),
       ];
     });
-    return table(`The first ${TABLE_ROWS} jobs`, ["job", "user", "state", "for", "share", "behind", "rate"], rows);
+    return table(`The first ${TABLE_ROWS} jobs`, ["job", "user", "state", num("for"), num("granted"), num("received"), "behind", num("rate")], rows);
   }
 }

@@ -54,7 +54,7 @@ export class Waits {
     }
     const parts = waitQueues.slice(0, QUEUES).map(([front, jobs]) => {
       const holder = front === null ? undefined : model.jobs.get(front);
-      const does = holder?.doing === "transferring" ? `has transferred at ${format.share(holder.share)} for ${format.span(model.now - holder.since)}` : holder?.doing ?? "";
+      const does = holder?.doing === "transferring" ? `has transferred (${format.shares(holder)}) for ${format.span(model.now - holder.since)}` : holder?.doing ?? "";
       const title = front === null ? h("span", {}, "other jobs") : link(front);
       return h(
         "div", { class: "queue" },
