@@ -12,7 +12,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -121,7 +121,8 @@ def _text(content: str) -> Iterator[Result]:
 
 
 def _source(version: str, interface: str) -> str:
-    return " ".join(["IOR", version]).strip() + (f", {interface.split()[0]}" if interface else "")
+    api = interface.partition(" ")[0]
+    return " ".join(["IOR", version]).strip() + (f", {api}" if api else "")
 
 
 def _write_from_options(
