@@ -73,7 +73,7 @@ def _table_7(one: Compared, set_: str, paper: tuple[float, float]) -> Claim:
     first = next(iter(by_reading.values()))
     verdicts = {reading: agrees(own, set_, paper) for reading, own in by_reading.items()}
     return claim(
-        f"table-vii-{'unconverged' if set_ == UNCONVERGED else 'chosen-lasso-set'}",
+        "table-vii-unconverged" if set_ == UNCONVERGED else "table-vii-chosen-lasso-set",
         "; ".join(f"{reading}: {_over_draws(own)}" for reading, own in by_reading.items()),
         next(iter(verdicts.values())),
         readings=verdicts,
