@@ -18,6 +18,10 @@ from penstock.studies.write_models.comparison import NAMES, Compared, ModelError
 
 claim = claims_of("write-models")
 
+LOSING = 0.95
+"""A write that was advised and is slower than this part of its speed loses."""
+ENOUGH = 20
+"""Pieces of advice needed to judge how often intervals hold: of five, none is 85 to 95%."""
 GOOD = 0.5
 """A model with a smaller part of its samples within 0.3 is called inaccurate."""
 BETTER: Mapping[str, tuple[float, float]] = {"cetus": (1.34, 52.6), "titan": (1.21, 1.62)}
@@ -124,6 +128,8 @@ def _lasso_wins(one: Compared) -> Iterator[Claim]:
             first == "lasso",
             one=one.where,
             part=part,
+            penalty=one.best["lasso"].result.options["penalty"],
+            scales=len(one.best["lasso"].result.cell.scales),
         )
 
 
@@ -243,7 +249,7 @@ def _adapted(one: Compared) -> Iterator[Claim]:
     yield claim(
         "abstract-ten-times",
         f"{promised.max():.1f} predicted, {simulated.max():.1f} simulated, of {len(promised)}",
-        promised.max() >= MOST,
+        MOST / 2 <= promised.max() <= 2 * MOST,
         one=one.where,
         most=MOST,
     )
@@ -259,12 +265,15 @@ def _adapted(one: Compared) -> Iterator[Claim]:
 
 def _advised(one: Compared) -> Iterator[Claim]:
     gains, by_lasso = one.gains[ADVISED], one.gains[BY_LASSO]
+    losing = [gain for gain in gains if gain.simulated < LOSING]
     yield claim(
         "ours-advice-our-model",
         _gained(gains),
         _losing(gains) <= 0.1,
         one=one.where,
         gains=len(gains),
+        losing=len(losing),
+        unsure=sum(gain.low < 1 for gain in losing),
     )
     ours, lasso = (float(np.median(_column(some, "simulated"))) for some in (gains, by_lasso))
     yield claim(
@@ -282,14 +291,15 @@ def _advised(one: Compared) -> Iterator[Claim]:
         "ours-intervals-gains-hold",
         f"{held:.1%} of {len(changed)} ({above:.1%} gain more); {len(sure)} are said to be "
         f"no slower, of which {wrong:.1%} are",
-        0.85 <= held <= 0.95,
+        0.85 <= held <= 0.95 if len(changed) >= ENOUGH else None,
         one=one.where,
         runs=RUNS,
+        enough=ENOUGH,
     )
 
 
 def _losing(gains: Sequence[Gain]) -> float:
-    return float(np.mean(_column(gains, "simulated") < 0.95))
+    return float(np.mean(_column(gains, "simulated") < LOSING))
 
 
 def _gained(gains: Sequence[Gain]) -> str:
