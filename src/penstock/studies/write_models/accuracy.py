@@ -66,6 +66,7 @@ def claims(one: Compared) -> Iterator[Claim]:
         one=one.where,
         accurate=ACCURATE,
         worst=worst,
+        trained=one.trained,
         bias=100 * float(np.median(one.best["forest"].errors[worst])),
     )
 

@@ -129,6 +129,7 @@ def _lasso_wins(one: Compared) -> Iterator[Claim]:
             one=one.where,
             part=part,
             penalty=one.best["lasso"].result.options["penalty"],
+            trained=one.trained,
             scales=len(one.best["lasso"].result.cell.scales),
         )
 

@@ -167,9 +167,9 @@ def _volume(
         return _positive(warned, "volume")
     rate, time = _positive(bandwidth, "bandwidth"), _positive(seconds, "time")
     moved = rate * MIB * time
-    asked = segment * (segments or round(moved / segment))
+    whole = segment * (segments or round(moved / segment))
     slack = _half_digit(bandwidth) / rate + _half_digit(seconds) / time
-    return asked if abs(moved - asked) <= slack * moved else moved
+    return whole if abs(moved - whole) <= slack * moved else moved
 
 
 def _half_digit(number: str) -> float:
