@@ -173,6 +173,19 @@ def test_a_table_of_ranks_is_called_so() -> None:
         ior.samples(table + "write,0,1.0,1.0,5.0,5.0\n", "out", machine="here", layout=LAYOUT)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        OLD.replace("2 (2 per node)", "0 (2 per node)") + OLD_ROW,
+        OPTIONS.replace("tasks               : 2", "tasks               : 0") + ROW,
+        JSON.replace('"tasks": 2', '"tasks": 0').replace('"segmentCount": 1', '"segmentCount": 0'),
+    ],
+)
+def test_no_tasks_is_an_error_that_says_so(text: str) -> None:
+    with pytest.raises(InputError, match="both must be one or more"):
+        ior.samples(text, "out", machine="here")
+
+
 def uneven(tasks: int) -> Write:
     """The first of ten nodes has ten processes, the others fewer."""
     text = OPTIONS.replace("tasks               : 2", f"tasks               : {tasks}")

@@ -142,7 +142,7 @@ def _write_from_options(
         cores=cores,
         nodes=_whole(options.get("nodes", 0), "nodes"),
         volume=_volume(
-            _positive(row["block(KiB)"], "block") * KIB * tasks,
+            _positive(row["block(KiB)"], "block") * KIB * max(1, tasks),
             _whole(options.get("segments", 0), "segments"),
             row["bw(MiB/s)"],
             row["total(s)"],
@@ -245,7 +245,9 @@ def _write_from_json(
         tasks=tasks,
         cores=_whole(options["clients per node"], "clients per node"),
         nodes=_whole(options.get("nodes", 0), "nodes"),
-        volume=_volume(block * tasks, segments, result["bwMiB"], result["totalTime"], warned),
+        volume=_volume(
+            block * max(1, tasks), segments, result["bwMiB"], result["totalTime"], warned
+        ),
         shared=not _whole(options["filePerProc"], "filePerProc"),
         stripe_count=striped if striped > 0 else None,
         stripe_size=size if size > 0 else None,
