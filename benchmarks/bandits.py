@@ -20,6 +20,7 @@ POLICIES = (
     "epsilon-greedy",
     "decaying-epsilon",
     "ucb1",
+    "scaled-ucb1",
     "thompson",
     "sliding-ucb",
     "discounted-ucb",

@@ -88,6 +88,7 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
         "decaying-epsilon": "penstock.policies.tuning.decaying_epsilon:DecayingEpsilon",
         "discounted-ucb": "penstock.policies.tuning.discounted_ucb:DiscountedUcb",
         "epsilon-greedy": "penstock.policies.tuning.epsilon_greedy:EpsilonGreedy",
+        "scaled-ucb1": "penstock.policies.tuning.scaled_ucb1:ScaledUcb1",
         "sliding-ucb": "penstock.policies.tuning.sliding_ucb:SlidingUcb",
         "thompson": "penstock.policies.tuning.thompson:Thompson",
         "ucb1": "penstock.policies.tuning.ucb1:Ucb1",

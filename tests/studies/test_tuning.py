@@ -1,6 +1,6 @@
 """The study of tuning: claims follow from rows, bars are bars, the offline part runs in small."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from penstock.data import windows
 from penstock.data.windows import Scenario
 from penstock.learn.detection import samples
 from penstock.live.measure import window_survey
+from penstock.model import Observation
 from penstock.report.plots import draw
 from penstock.studies.tuning import STUDY, learning, measured, offline, real_jobs
 from penstock.studies.tuning.measured import DEPLOYED, FAST, Measured
@@ -75,7 +76,7 @@ def live_rows(
                 }
             )
     rows += job("madbench", dict.fromkeys(range(6), tuned))
-    for pair in range(3):
+    for pair in range(6):
         for name, taken in (("none", 1.0), ("dry-run", overhead)):
             labels = {"part": "overhead", "run": name, "repetition": pair, "volume": 1}
             rows.append({**labels, "seconds": taken})
@@ -99,12 +100,15 @@ def test_a_run_without_an_interval_of_writes_supports_no_claim_on_them() -> None
     """A short run on a busy machine has mixed intervals only: the study ends, and says so."""
     rows = [row for row in live_rows(5.9) if row.get("operation") != "write"]
     (claim,) = [c for c in real_jobs.claims(Measured(rows)) if "good windows for writes" in c.claim]
-    assert not claim.holds
+    assert claim.holds is None
     assert claim.ours == "no interval had writes only"
 
 
-@pytest.mark.parametrize(("tuned", "holds"), [(7.8, True), (7.9, False)])
-def test_others_must_be_15_per_cent_better_than_the_worst(tuned: float, holds: bool) -> None:
+@pytest.mark.parametrize(("tuned", "holds"), [(6.5, True), (6.6, False), (7.8, False)])
+def test_who_learns_is_nearer_to_the_best_window_than_to_one_drawn_at_random(
+    tuned: float, holds: bool
+) -> None:
+    """Seven windows take 6, 9 and five times 7 s: 7.14 s at random, 6.57 s half way to the best."""
     assert held(live_rows(tuned), "ucb1 learns") is holds
 
 
@@ -124,6 +128,32 @@ def test_overhead_has_the_bar_of_the_thesis_and_a_lower_one_of_ours(
     assert result == {"forwarding": other, "penstock": ours}
 
 
+@pytest.mark.parametrize("pairs", [2, 4, 12])
+def test_pairs_that_scatter_around_the_bar_give_no_verdict(pairs: int) -> None:
+    """Of few pairs even a median of -50% says nothing: there is no interval of 95%."""
+    rows = [row for row in live_rows() if row["part"] != "overhead"]
+    for pair in range(pairs):
+        half = 0.5 if pairs < 6 else 1.0 + 0.05 * (-1) ** pair
+        for name, taken in (("none", 1.0), ("dry-run", half)):
+            labels: dict[str, Any] = {"part": "overhead", "run": name, "repetition": pair}
+            rows.append({**labels, "seconds": taken, "volume": 1})
+    claims = [c for c in real_jobs.claims(Measured(rows)) if "announced and ignored" in c.claim]
+    assert [claim.holds for claim in claims] == [None, None]
+    assert all(f"of {pairs} pairs" in claim.ours for claim in claims)
+
+
+def test_the_interval_of_a_median_is_of_order_statistics() -> None:
+    """Of 12 values, the third least and the third largest hold the median with 96%."""
+    assert real_jobs.interval(np.arange(1.0, 13.0)) == (3.0, 10.0)
+    assert real_jobs.interval(np.arange(6.0)) == (0.0, 5.0)
+    assert real_jobs.interval(np.arange(5.0)) == (-np.inf, np.inf)
+
+
+def test_what_compares_measured_times_says_so() -> None:
+    """A busy machine takes the verdict of these, and of no others."""
+    assert all(claim.by_clock for claim in real_jobs.claims(Measured(live_rows())))
+
+
 @pytest.mark.parametrize(
     ("choosing", "other", "ours"),
     [
@@ -136,8 +166,9 @@ def test_overhead_has_the_bar_of_the_thesis_and_a_lower_one_of_ours(
 def test_a_choice_is_held_against_240_io_nodes_of_the_thesis_and_768_of_ours(
     choosing: dict[int, float], other: bool, ours: bool
 ) -> None:
-    result = holds_by_author(live_rows(choosing=choosing), "a choice for")
-    assert result == {"forwarding": other, "penstock": ours}
+    rows = live_rows(choosing=choosing)
+    assert held(rows, "the Council alone chooses for 240") is other
+    assert held(rows, "a choice for 768") is ours
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +191,7 @@ def test_reversed_ranks_make_the_best_the_worst_and_keep_the_values() -> None:
     assert (turned[1.0], turned[2.0], turned[3.0]) == ((3.0,), (1.0, 1.0), (2.0,))
 
 
-def test_a_wrong_detection_is_counted_by_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_detection_is_counted_by_what_it_costs() -> None:
     """The oracle and who detects rightly gain; who says otherwise gets the other's window."""
     seen = next(s for s in samples.shipped() if s.pattern == "shared-strided")
     strided = Scenario(
@@ -175,10 +206,11 @@ def test_a_wrong_detection_is_counted_by_what_it_costs(monkeypatch: pytest.Monke
         replace(strided, pattern="file-per-process"): {125e-6: 3.0, 1e-3: 1.0, 8e-3: 0.5},
     }
     answers = {"right": "shared-strided", "wrong": "file-per-process", "silent": "unknown"}
-    monkeypatch.setattr(
-        offline, "approaches", lambda *_: {k: (lambda _, v=v: v) for k, v in answers.items()}
-    )
-    outcome = offline.Choices(means, [seen], trees=20, seed=0)
+
+    def detector(answer: str) -> Callable[[Observation], str]:
+        return lambda _: answer
+
+    outcome = offline.Choices(means, [seen], {k: detector(v) for k, v in answers.items()})
     up, down = (
         {name: outcome.total(counts, name) for name in ("oracle", "static", *answers)}
         for counts in (outcome.increased, outcome.decreased)
@@ -187,13 +219,36 @@ def test_a_wrong_detection_is_counted_by_what_it_costs(monkeypatch: pytest.Monke
     assert down == {"oracle": 0, "static": 1, "right": 0, "wrong": 1, "silent": 0}
 
 
+def test_ucb1_as_printed_reaches_table_4_4_and_does_not_follow_a_change(small: Offline) -> None:
+    """In MiB/s and in bytes/s; 150 observations after a reversal ours is far ahead."""
+    for learning_ in small.units.values():
+        assert min(offline.last(learning_, letter).performance for letter in small.six) >= 0.98
+    assert small.again("ucb1") < 0.85
+    assert small.again("discounted-ucb") > 0.95
+
+
+def test_held_out_observations_trained_no_model() -> None:
+    """70% of those with requests of 32 and 256 KiB did."""
+    seen = samples.of_sizes(samples.shipped(), samples.TRAINED_ON)
+    detectors = offline.Detectors.train(20, 0)
+    assert len(detectors.held_out) == pytest.approx(0.3 * len(seen), abs=1)
+    assert set(detectors.detect) == {"tree", "forest", "network"}
+
+
 @pytest.mark.slow
 def test_all_is_said_and_drawn_and_the_bars_of_recorded_rewards_hold() -> None:
     rows: list[Row] = [{"part": "worth", **one.row} for one in windows.shipped()]
     campaign = STUDY.campaign(size="quick", seed=0)
     findings = STUDY.findings(Results(campaign=campaign, rows=[*rows, *live_rows()], seconds={}))
     assert_complete(findings, 20)
-    for part in ("Fig. 3.8", "4.2.3", "Table 3.6", "Table 3.7", "after 200", "recovers soon"):
+    for part in (
+        "Fig. 3.8",
+        "4.2.3",
+        "Table 3.6",
+        "UCB1 ends nearer",
+        "after 200",
+        "recovers soon",
+    ):
         assert find(findings, part).holds, find(findings, part)
     for figure in findings.figures:
         assert "emulated" in figure.caption

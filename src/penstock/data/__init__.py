@@ -7,7 +7,8 @@ GPFS (0) and through 1, 2, 4 or 8 I/O nodes; the repetitions of each, sorted. J.
 `g5k_applications.csv`: bandwidth in MB/s of nine applications on Grid'5000 with the same counts,
 and the volumes they move. J. L. Bez et al., "Arbitration Policies for On-Demand User-Level I/O
 Forwarding on HPC Platforms", IPDPS 2021, companion data (MIT licence); volumes and labels from
-J. L. Bez's thesis, Table 5.2.
+J. L. Bez's thesis, Table 5.2. `g5k_runtimes.csv`: median run time in seconds of the same runs, from
+the same companion data.
 """
 
 import csv
@@ -106,6 +107,15 @@ def g5k_applications() -> Mapping[str, Application]:
             curve=Curve.of({n: float(row[f"io_nodes_{n}"]) for n in COUNTS}),
         )
         for row in _rows("g5k_applications.csv")
+    }
+
+
+@cache
+def g5k_runtimes() -> Mapping[str, Mapping[int, float]]:
+    """Return the median run time of each application, in seconds, by number of I/O nodes."""
+    return {
+        row["label"]: {n: float(row[f"io_nodes_{n}"]) for n in COUNTS}
+        for row in _rows("g5k_runtimes.csv")
     }
 
 

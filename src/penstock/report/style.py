@@ -74,7 +74,7 @@ LOOKS: Mapping[str, Look] = {
             ("#009E73", "v", ("ucb1", "C", "epsilon 0.15", "forest")),
             ("#CC79A7", "P", ("thompson", "D", "epsilon 0.2", "tree")),
             ("#555555", "^", ("sliding-ucb", "E", "median", "linear", "paper's lasso")),
-            ("#B58900", "X", ("F", "99%", "ridge")),
+            ("#B58900", "X", ("scaled-ucb1", "F", "99%", "ridge")),
         )
         for label in labels
     },

@@ -13,6 +13,7 @@ from penstock.policies._support.bandit import TRUST, Bandit
 from penstock.policies.tuning.decaying_epsilon import DecayingEpsilon
 from penstock.policies.tuning.discounted_ucb import DiscountedUcb
 from penstock.policies.tuning.epsilon_greedy import EpsilonGreedy
+from penstock.policies.tuning.scaled_ucb1 import ScaledUcb1
 from penstock.policies.tuning.sliding_ucb import SlidingUcb
 from penstock.policies.tuning.thompson import Thompson
 from penstock.policies.tuning.ucb1 import Ucb1
@@ -44,11 +45,36 @@ def test_equation_4_1() -> None:
         assert known.scatter[0, column] == pytest.approx(own.var() * len(own), rel=1e-9)
 
 
+COLUMNS, REWARDS = [0, 1, 2, 0, 0], [10.0, 30.0, 20.0, 12.0, 11.0]
+TERM = np.sqrt(2 * math.log(5) / np.array([3, 1, 1]))
+
+
+def test_equation_4_2_as_printed() -> None:
+    """Q + sqrt(2 ln t / N) with Q the mean reward itself, in MB/s where the unit is 1e6."""
+    known = arms_after(Ucb1(), COLUMNS, REWARDS)
+    assert Ucb1().score(known)[0] == pytest.approx(np.array([11.0, 30.0, 20.0]) + TERM)
+    known = arms_after(Ucb1(unit=1e6), COLUMNS, [1e6 * reward for reward in REWARDS])
+    assert Ucb1(unit=1e6).score(known)[0] == pytest.approx(np.array([11.0, 30.0, 20.0]) + TERM)
+    with pytest.raises(InputError, match="unit is 0"):
+        Ucb1(unit=0)
+
+
 def test_equation_4_2_on_a_scale_of_0_to_1() -> None:
-    """Q + sqrt(2 ln t / N), with Q between the least and the greatest reward of the context."""
-    known = arms_after(Ucb1(), [0, 1, 2, 0, 0], [10.0, 30.0, 20.0, 12.0, 11.0])
-    t, scaled, n = 5, np.array([1.0, 20.0, 10.0]) / 20, np.array([3, 1, 1])
-    assert Ucb1().score(known)[0] == pytest.approx(scaled + np.sqrt(2 * math.log(t) / n))
+    """Q is between the least and the greatest reward of the context."""
+    known = arms_after(ScaledUcb1(), COLUMNS, REWARDS)
+    scaled = np.array([1.0, 20.0, 10.0]) / 20
+    assert ScaledUcb1().score(known)[0] == pytest.approx(scaled + TERM)
+
+
+def test_as_printed_a_difference_of_a_few_mb_per_second_decides() -> None:
+    """200 observations of 400 and 390 MB/s: on a scale the other is tried again, not in MB/s."""
+    columns = [0, 1] * 2 + [0] * 196
+    rewards = [400.0 - 10 * column for column in columns]
+    tried = {
+        type(bandit).__name__: int(bandit.pick(arms_after(bandit, columns, rewards, arms=2))[0])
+        for bandit in (Ucb1(), ScaledUcb1())
+    }
+    assert tried == {"Ucb1": 0, "ScaledUcb1": 1}
 
 
 def test_a_discount_weighs_by_age() -> None:
@@ -179,7 +205,9 @@ def test_revisits_take_no_more_than_their_cost() -> None:
     assert lost / 600 == pytest.approx(0.02, rel=0.15)
 
 
-@pytest.mark.parametrize("bandit", [Ucb1, Thompson, DiscountedUcb, SlidingUcb, DecayingEpsilon])
+@pytest.mark.parametrize(
+    "bandit", [ScaledUcb1, Thompson, DiscountedUcb, SlidingUcb, DecayingEpsilon]
+)
 def test_the_unit_of_rewards_does_not_matter(bandit: type[Bandit]) -> None:
     noise = np.random.default_rng(5).normal(1, 0.1, 200)
 

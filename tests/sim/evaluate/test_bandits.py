@@ -43,8 +43,8 @@ def test_nearly_the_best_fixed_value_after_200_observations(policy: str) -> None
 def test_a_change_of_the_best_value_is_followed(change: Callable[[Any], Any]) -> None:
     """Ours is back above 0.95 within 150 observations, and what never forgets is not.
 
-    ucb1 still tries everything at that time, so that it meets a value that rises; what it cannot
-    do is forget that another one was good.
+    scaled-ucb1 still tries everything at that time, so that it meets a value that rises; what it
+    cannot do is forget that another one was good.
     """
     at, world = 230, rewards(54, seed=77)
     after = change(world)
@@ -52,13 +52,13 @@ def test_a_change_of_the_best_value_is_followed(change: Callable[[Any], Any]) ->
         policy: Evaluation(policy=policy, observations=at + 150, repetitions=15)
         .changing(world, after, at=at)
         .after(at + 150)
-        for policy in (*OURS, "ucb1", "decaying-epsilon")
+        for policy in (*OURS, "ucb1", "scaled-ucb1", "decaying-epsilon")
     }
     for policy in OURS:
         assert performance[policy].mean() > 0.95, policy
         assert (performance[policy] > 0.95).mean() >= 0.85, policy
     if change is reverse_ranks:
-        assert performance["ucb1"].mean() < 0.95
+        assert performance["scaled-ucb1"].mean() < 0.95
     assert performance["decaying-epsilon"].mean() < 0.9
 
 

@@ -5,7 +5,7 @@ Keras network (RMSProp); the random forest is one.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -119,6 +119,21 @@ class FoldScores:
 def spatiality(samples: Sequence[Sample]) -> NDArray[np.int64]:
     """Return the classes that remain if files are ignored: strided, or not."""
     return np.array([one.pattern == "shared-strided" for one in samples], dtype=np.int64)
+
+
+def spatiality_tree(
+    features: Sequence[str], parts: Mapping[str, Sequence[Sample]], *, seed: int
+) -> dict[str, float]:
+    """Return how accurately a tree separates strided from contiguous, by part.
+
+    It is made of the part "training".
+    """
+    tree = _estimator("tree", seed=seed, trees=1, mtry=1, width=len(features))
+    tree.fit(table(parts["training"], features), spatiality(parts["training"]))
+    return {
+        name: float(tree.score(table(part, features), spatiality(part)))
+        for name, part in parts.items()
+    }
 
 
 def cross_validated(

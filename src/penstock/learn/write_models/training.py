@@ -98,12 +98,13 @@ class Search:
     def fit_best(self, cell: Cell) -> tuple[CellResult, Regressor]:
         """Return the result of a cell, and the model."""
         models = [self.fit(cell, options) for options in GRIDS[cell.technique]]
-        truth = self.held_out.seconds
-        errors = [
-            float(np.mean((model.predict(self._held_out_matrix) - truth) ** 2)) for model in models
-        ]
+        errors = [self.error(model) for model in models]
         option = int(np.argmin(errors))
         return CellResult(cell=cell, option=option, error=errors[option]), models[option]
+
+    def error(self, model: Regressor) -> float:
+        """Return the mean square error on the held-out samples, in seconds squared."""
+        return float(np.mean((model.predict(self._held_out_matrix) - self.held_out.seconds) ** 2))
 
     def fit(self, cell: Cell, options: Options) -> Regressor:
         """Fit the model of a cell."""

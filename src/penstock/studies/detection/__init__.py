@@ -13,33 +13,39 @@ from penstock.learn.detection import samples
 from penstock.live.measure import pattern_survey
 from penstock.live.measure.scratch import in_memory, interruptible, private_state
 from penstock.report.findings import Findings
-from penstock.studies.detection import claims
+from penstock.studies.detection import claims, times
 from penstock.studies.detection.comparison import Comparison
 from penstock.studies.study import Study
 from penstock.studies.texts import findings_of
 
-VERSION = 1
+VERSION = 2
 SHIPPED = "shipped"
 GRID = pattern_survey.Grid()
 
 
 def cells_of(size: Size) -> list[Cell]:
-    """Return what is to be measured; in small nothing is."""
+    """Return what is to be measured; in small only times are."""
+    timing = list(every(times.TIMES, (0,), 1))
     if size != FULL:
-        return list(every(SHIPPED, (0,), 1))
-    return [cell for phase in GRID.phases() for cell in every(phase.name, GRID.processes, 1)]
+        return [*every(SHIPPED, (0,), 1), *timing]
+    return timing + [
+        cell for phase in GRID.phases() for cell in every(phase.name, GRID.processes, 1)
+    ]
 
 
 def findings(results: Results) -> Findings:
     """Return the claims and figures; models are made here, of the rows."""
     size, seed = results.campaign.size, results.campaign.seed
-    observations = [samples.sample(row) for row in results.rows]
+    timing = [row for row in results.rows if row.get("part") == times.TIMES]
+    observed = [row for row in results.rows if row.get("part") != times.TIMES]
+    observations = list(map(samples.sample, observed))
+    measured = times.Times.from_rows(timing)
     compared = Comparison.from_samples(observations, size=size, seed=seed)
     runs = f"{len(observations)}, of {compared.runs} runs on an emulated file system"
     return findings_of(
         "detection",
-        claims=claims.claims(compared),
-        figures=claims.figures(compared),
+        claims=claims.claims(compared, measured),
+        figures=claims.figures(compared, measured),
         shipped="" if size == FULL else "; it comes with the package",
         provenance=(
             ("observations", runs),
@@ -49,6 +55,13 @@ def findings(results: Results) -> Findings:
             ("Tables 3.6 and 3.7", "are of windows chosen by pattern: the study of tuning"),
         ),
     )
+
+
+def run_cell(cell: Cell, *, size: Size, seed: int) -> list[dict[str, Value]]:
+    """Return the rows of a cell: times, or observations."""
+    if cell.scenario == times.TIMES:
+        return list(times.measure(size, seed))
+    return observe(cell, grid=GRID, seed=seed)
 
 
 def observe(cell: Cell, *, grid: pattern_survey.Grid, seed: int) -> list[dict[str, Value]]:
@@ -76,7 +89,7 @@ STUDY = Study(
     title="Access pattern detection at run time (Bez, thesis, Ch. 3): Tables 3.2-3.5, measured",
     version=VERSION,
     cells=cells_of,
-    run_cell=lambda _, seed: partial(observe, grid=GRID, seed=seed),
+    run_cell=lambda size, seed: partial(run_cell, size=size, seed=seed),
     findings=findings,
     alone=True,
 )

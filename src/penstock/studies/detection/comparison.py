@@ -1,7 +1,5 @@
 """Models of all kinds, trained on the same observations and tested on new ones."""
 
-import statistics
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,16 +8,12 @@ from penstock.learn.detection import evaluation, training
 from penstock.learn.detection import model as models
 from penstock.learn.detection import samples as files
 from penstock.learn.detection.evaluation import Scores
-from penstock.learn.detection.features import THESIS, Correlation, correlations, select, table
+from penstock.learn.detection.features import THESIS, Correlation, correlations, select
 from penstock.learn.detection.model import Model
 from penstock.learn.detection.samples import Sample
 from penstock.learn.detection.training import KINDS, FoldScores, Kind, Trained
 from penstock.model import Observation
 
-TIMED = 200
-"""Observations that a prediction is timed with, one by one."""
-REPETITIONS = 3
-"""Times that training is timed; the thesis has the median of ten."""
 FOLDS: Mapping[Size, int] = {"quick": 3, "fast": 5, "full": training.FOLDS}
 TREES: Mapping[Size, int] = {"quick": 20, "fast": 100, "full": training.TREES}
 """Trees per forest in cross-validation."""
@@ -29,7 +23,7 @@ JUDGED_TREES: Mapping[Size, int] = {"quick": 30, "fast": training.TREES, "full":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelScores:
-    """One model: its scores, and the seconds that it takes.
+    """One model and its scores.
 
     Scores by the part of the observations; those with "all" in their name are of all runs, the
     others of runs with several clients per I/O node. `sklearn` are the scores of scikit-learn's
@@ -39,9 +33,6 @@ class ModelScores:
     trained: Trained
     scores: Mapping[str, Scores]
     sklearn: Mapping[str, Scores]
-    train: float
-    predict: float
-    predict_sklearn: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +50,9 @@ class Comparison:
     """The thesis' forests by mtry: three classes (Table 3.3)."""
     spatiality: Sequence[FoldScores]
     """Two classes, and files not looked at (Table 3.4)."""
+    spatiality_tree: Mapping[str, float]
+    """Accuracy of a tree of these by the part of the observations (Fig. 3.5)."""
     shipped: Mapping[str, Scores]
-    shipped_seconds: float
     beyond: Mapping[str, Mapping[str, Scores]]
     """Outside the grid, by features and kind; these selected the shipped model."""
     held_out: Mapping[str, Mapping[str, Scores]]
@@ -103,8 +95,12 @@ class Comparison:
             ours=ours,
             layout=layout,
             spatiality=spatiality,
+            spatiality_tree=training.spatiality_tree(
+                no_files,
+                {name: evaluation.several_clients(part) for name, part in parts.items()},
+                seed=seed,
+            ),
             shipped=_both(models.shipped(), {"validation": parts["validation"]}),
-            shipped_seconds=_one_by_one(models.shipped(), parts["validation"]),
             beyond=_outside(by_features, files.beyond()),
             held_out=_outside(by_features, files.held_out()),
             shipped_held_out=evaluation.model_scores(models.shipped(), files.held_out()),
@@ -122,11 +118,7 @@ def _evaluate(
     mtry: int,
     trees: int,
 ) -> ModelScores:
-    fits = [
-        training.train(parts["training"], kind, features, seed=seed, mtry=mtry, trees=trees)
-        for _ in range(REPETITIONS if kind == "tree" else 1)
-    ]
-    trained = fits[0]
+    trained = training.train(parts["training"], kind, features, seed=seed, mtry=mtry, trees=trees)
     sklearn = {}
     for name, part in parts.items():
         some = evaluation.several_clients(part)
@@ -140,9 +132,6 @@ def _evaluate(
         trained=trained,
         scores=_both(trained.model, parts),
         sklearn=sklearn,
-        train=statistics.median(one.seconds for one in fits),
-        predict=_one_by_one(trained.model, parts["validation"]),
-        predict_sklearn=_one_by_one_sklearn(trained, parts["validation"]),
     )
 
 
@@ -163,23 +152,3 @@ def _both(model: Model, parts: Mapping[str, Sequence[Sample]]) -> dict[str, Scor
         scores[name] = evaluation.model_scores(model, evaluation.several_clients(part))
         scores[f"{name}, all"] = evaluation.model_scores(model, part)
     return scores
-
-
-def _one_by_one(model: Model, part: Sequence[Sample]) -> float:
-    """Return the median seconds of a prediction."""
-    times = []
-    for one in part[:TIMED]:
-        began = time.perf_counter()
-        model.detect(one.observation)
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)
-
-
-def _one_by_one_sklearn(trained: Trained, part: Sequence[Sample]) -> float:
-    values = table(part[: TIMED // 10], trained.model.features)
-    times = []
-    for row in values:
-        began = time.perf_counter()
-        trained.estimator.predict(row.reshape(1, -1))
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)

@@ -11,13 +11,13 @@ from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Findings
-from penstock.studies.forwarding_policies import applications, patterns, queues, sets
+from penstock.studies.forwarding_policies import applications, patterns, queue_claims, queues, sets
 from penstock.studies.forwarding_policies.figures import figures
 from penstock.studies.study import Study
 from penstock.studies.table import Table
 from penstock.studies.texts import findings_of
 
-VERSION = 1
+VERSION = 2
 DRAWS: Mapping[Size, int] = {"quick": 1, "fast": 4, "full": 40}
 """How often 10,000 sets are drawn; the thesis did it once."""
 QUEUES: Mapping[Size, int] = {"quick": 6, "fast": 60, "full": 2000}
@@ -29,7 +29,7 @@ def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
     match cell.scenario:
         case patterns.SCENARIO:
             return patterns.run_cell(cell)
-        case sets.SCENARIO:
+        case sets.SCENARIO | sets.REPEATED:
             return sets.run_cell(cell, seed=seed)
         case applications.SCENARIO:
             return applications.run_cell(cell)
@@ -41,11 +41,13 @@ def cells_of(size: Size) -> list[Cell]:
     cells = [
         *every(patterns.SCENARIO, (0,), 1),
         *every(sets.SCENARIO, (0,), DRAWS[size]),
+        *every(sets.REPEATED, (0,), DRAWS[size]),
         *every(applications.SCENARIO, (0,), 1),
     ]
     for queue in queues.QUEUES:
         cells += every(queue, queues.DELAYS, 1)
-        cells += every(queue + queues.LIVE, (queues.GEKKOFWD,), 1)
+        for variant in (queues.LIVE, queues.LARGE):
+            cells += every(queue + variant, (queues.GEKKOFWD,), 1)
     for other in (queues.ORDERS, queues.RANDOM):
         cells += every(other, (queues.GEKKOFWD,), QUEUES[size])
     return cells
@@ -54,7 +56,7 @@ def cells_of(size: Size) -> list[Cell]:
 def findings(results: Results) -> Findings:
     """Return the claims and figures."""
     table, size = Table(results.rows), results.campaign.size
-    parts = (patterns, sets, applications, queues)
+    parts = (patterns, sets, applications, queue_claims)
     return findings_of(
         "forwarding-policies",
         claims=[claim for part in parts for claim in part.claims(table)],

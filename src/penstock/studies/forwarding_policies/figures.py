@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from penstock.data import COUNTS
 from penstock.report.findings import Bars, Figure, Series
-from penstock.studies.forwarding_policies import applications, queues, sets
+from penstock.studies.forwarding_policies import applications, queue_claims, queues, sets
 from penstock.studies.forwarding_policies.patterns import (
     BEST,
     CHOICES,
@@ -176,7 +176,7 @@ def _queues(table: Table) -> Iterator[Figure]:
 
     def sums(queue: str, delays: Sequence[float], title: str, *, key: bool = False) -> Bars:
         heights = {
-            policy: [queues.total(table, queue, policy, delay) for delay in delays]
+            policy: [queue_claims.total(table, queue, policy, delay) for delay in delays]
             for policy in queues.OPTIONS
         }
         labels, y = [f"{delay:g} s" for delay in delays], "aggregate bandwidth (GB/s)"
@@ -206,7 +206,7 @@ def _queues(table: Table) -> Iterator[Figure]:
     ):
         estimates = {}
         for policy in ("one", "size", "mckp"):
-            over = sets.spread(queues.ratios(table, scenario, "bandwidth", policy, "static"))
+            over = sets.spread(queue_claims.ratios(table, scenario, "bandwidth", policy, "static"))
             estimates[policy] = Estimate(value=over["median"], low=over["q05"], high=over["q95"])
         many.append(dots(title, estimates, better="higher", reference=1.0, form=".2f"))
     count = len(table.rows(queues.RANDOM, delay, "mckp"))

@@ -16,9 +16,9 @@ from penstock.studies.study import Study
 from penstock.studies.texts import findings_of
 from penstock.studies.tuning import learning, measured, real_jobs
 from penstock.studies.tuning.measured import SIZES, Measured
-from penstock.studies.tuning.offline import Choices, Offline
+from penstock.studies.tuning.offline import Choices, Detectors, Offline
 
-VERSION = 1
+VERSION = 2
 OBSERVATIONS = 400
 
 
@@ -46,10 +46,14 @@ def findings(results: Results) -> Findings:
     offline = Offline(
         measurements.rewards, observations=OBSERVATIONS, repetitions=amounts.draws, seed=seed
     )
-    choices = Choices(offline.means, samples.shipped(), trees=amounts.trees, seed=seed)
+    detectors = Detectors.train(amounts.trees, seed)
+    choices, held_out = (
+        Choices(offline.means, some, detectors.detect)
+        for some in (samples.shipped(), detectors.held_out)
+    )
     return findings_of(
         "tuning",
-        claims=[*learning.claims(offline, choices), *real_jobs.claims(measurements)],
+        claims=[*learning.claims(offline, choices, held_out), *real_jobs.claims(measurements)],
         figures=[*learning.figures(offline, choices), *real_jobs.figures(measurements)],
         shipped="" if results.campaign.size == FULL else "; rewards come with the package",
         provenance=(

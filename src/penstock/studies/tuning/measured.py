@@ -30,6 +30,11 @@ SHIPPED, FIXED, MADBENCH, OVERHEAD, DECISION = (
 MADBENCH_FIXED = "madbench fixed"
 ONLINE = "online "
 POLICIES = ("discounted-ucb", "epsilon-greedy", "ucb1")
+OPTIONS: Mapping[str, Mapping[str, float]] = {
+    "epsilon-greedy": {"epsilon": 0.07},
+    "ucb1": {"unit": 1e6},
+}
+"""As in the thesis: live rewards are bytes per second, and Equation 4.2 is in MB/s."""
 DEPLOYED = (12, 48, 96, 240, 768)
 """I/O nodes that report to one Council (Fig. 4.12)."""
 
@@ -74,7 +79,7 @@ FAST = Amounts(
     madbench=3,
     part=0.5,
     madbench_windows=(125e-6, 1e-3, 4e-3),
-    pairs=4,
+    pairs=12,
     rounds=20,
 )
 LONG = Amounts(
@@ -83,7 +88,7 @@ LONG = Amounts(
     madbench=30,
     part=1.0,
     madbench_windows=window_survey.WINDOWS,
-    pairs=30,
+    pairs=60,
     rounds=300,
 )
 SIZES: Mapping[Size, Amounts] = {"quick": SHORT, "fast": FAST, "full": LONG}
@@ -122,8 +127,7 @@ def _fixed(phase: Phase, lengths: Sequence[float], run: str) -> Iterator[dict[st
 
 
 def _tuned(phase: Phase, policy: str, run: str) -> Iterator[dict[str, Value]]:
-    options = {"epsilon": 0.07} if policy == "epsilon-greedy" else {}
-    with Layer([phase], tuned(policy, options=options)) as layer:
+    with Layer([phase], tuned(policy, options=OPTIONS.get(policy, {}))) as layer:
         played = layer.play(phase)
         estimates = layer.estimates()
     yield from _rows(played, run, None)

@@ -19,6 +19,11 @@ from penstock.sim.evaluate.bandits import Evaluation, Learning, Rewards
 EPSILONS = (0.07, 0.10, 0.15, 0.20)
 OURS = "discounted-ucb"
 OTHERS = ("thompson", "sliding-ucb")
+UNITS = {"MiB/s": 1.0, "bytes/s": 2.0**-20}
+"""Units that Equation 4.2 may have, in MiB/s, which the rewards have."""
+TIE = 0.02
+"""Windows that are worse than the best by this part at most are nearly as good."""
+COMPARED = ("epsilon-greedy", "ucb1", "scaled-ucb1", OURS, *OTHERS)
 KIB = 2**10
 SIX: Mapping[str, tuple[str, str, int, int]] = {
     "A": ("shared-strided", "read", 16, 4),
@@ -110,17 +115,30 @@ class Offline:
         return self._evaluation("epsilon-greedy", epsilon=0.15).interleaved(self._of_six())
 
     @cached_property
+    def units(self) -> dict[str, Learning]:
+        """Return how UCB1 learns the six, by the unit of its rewards (Table 4.4)."""
+        return {
+            name: self._evaluation("ucb1", unit=unit).alone(self._of_six())
+            for name, unit in UNITS.items()
+        }
+
+    @cached_property
+    def ties(self) -> dict[Scenario, int]:
+        """Return how many windows of each scenario are nearly as good as the best, or it."""
+        return {
+            scenario: sum(mean >= (1 - TIE) * max(means.values()) for mean in means.values())
+            for scenario, means in self.means.items()
+        }
+
+    @cached_property
     def policies(self) -> dict[str, Learning]:
         """Return how UCB1 and ours learn the six (Fig. 4.5)."""
-        return {
-            name: self._evaluation(name).alone(self._of_six()) for name in ("ucb1", OURS, *OTHERS)
-        }
+        return {name: self._evaluation(name).alone(self._of_six()) for name in ("ucb1", OURS)}
 
     @cached_property
     def everywhere(self) -> dict[str, Learning]:
         """Return how policies learn all scenarios."""
-        names = ("epsilon-greedy", "ucb1", OURS, *OTHERS)
-        return {name: self._evaluation(name).alone(self.recorded) for name in names}
+        return {name: self._evaluation(name).alone(self.recorded) for name in COMPARED}
 
     @cached_property
     def mattering(self) -> list[str]:
@@ -136,8 +154,7 @@ class Offline:
         before = {name: self.recorded[name] for name in self.mattering}
         after = {name: reversed_ranks(each) for name, each in before.items()}
         return {
-            name: self._evaluation(name).changing(before, after, at=CHANGES_AT)
-            for name in ("epsilon-greedy", "ucb1", OURS, *OTHERS)
+            name: self._evaluation(name).changing(before, after, at=CHANGES_AT) for name in COMPARED
         }
 
     def again(self, policy: str) -> float:
@@ -176,13 +193,15 @@ class Choices:
     """
 
     def __init__(
-        self, means: Means, observations: Sequence[Sample], *, trees: int, seed: int
+        self,
+        means: Means,
+        observations: Sequence[Sample],
+        detectors: Mapping[str, Callable[[Observation], str]],
     ) -> None:
         self._means = means
         self.increased: Counter[Key] = Counter()
         self.decreased: Counter[Key] = Counter()
         self.observations = 0
-        ways = approaches(trees, seed)
         for one in observations:
             scenario = _scenario(one)
             if scenario not in means:
@@ -190,7 +209,7 @@ class Choices:
             self.observations += 1
             self._count(scenario, "oracle", self._best(scenario))
             self._count(scenario, "static", STATIC)
-            for name, detect in ways.items():
+            for name, detect in detectors.items():
                 detected = replace(scenario, pattern=detect(one.observation))
                 window = self._best(detected) if detected in means else BASELINE
                 self._count(scenario, name, window)
@@ -206,29 +225,35 @@ class Choices:
         self.increased[key] += gain > NOTICED
         self.decreased[key] += gain < -NOTICED
 
-    def total(self, counts: Counter[Key], approach: str, operation: str | None = None) -> int:
-        """Return a count over all numbers of I/O nodes."""
-        return sum(
-            n
-            for (does, name, _), n in counts.items()
-            if name == approach and operation in (None, does)
-        )
+    @property
+    def columns(self) -> list[tuple[str, int]]:
+        """Return the operations and numbers of I/O nodes that there are counts of."""
+        return sorted({(operation, io_nodes) for operation, _, io_nodes in self.increased})
+
+    def total(self, counts: Counter[Key], approach: str) -> int:
+        """Return a count over all operations and numbers of I/O nodes."""
+        return sum(n for (_, name, _), n in counts.items() if name == approach)
 
 
-def approaches(trees: int, seed: int) -> dict[str, Callable[[Observation], str]]:
-    """Return models of each kind, trained on 70% of the observations of 32 and 256 KiB."""
-    training_samples = samples.of_sizes(samples.shipped(), samples.TRAINED_ON)
-    first, _ = training.split(training_samples, seed=seed)
-    features = feature_table.select(training_samples)
-    models = {
-        kind: training.train(first, kind, features, seed=seed, trees=trees).model
-        for kind in training.KINDS
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detectors:
+    """Models of each kind, and the observations of their sizes that they were not trained with."""
 
-    def teller(kind: training.Kind) -> Callable[[Observation], str]:
-        return lambda observation: models[kind].detect(observation).pattern
+    detect: Mapping[str, Callable[[Observation], str]]
+    held_out: Sequence[Sample]
 
-    return {kind: teller(kind) for kind in models}
+    @classmethod
+    def train(cls, trees: int, seed: int) -> "Detectors":
+        """Train them on 70% of the observations of 32 and 256 KiB."""
+        training_samples = samples.of_sizes(samples.shipped(), samples.TRAINED_ON)
+        first, held_out = training.split(training_samples, seed=seed)
+        features = feature_table.select(training_samples)
+
+        def detector(kind: training.Kind) -> Callable[[Observation], str]:
+            model = training.train(first, kind, features, seed=seed, trees=trees).model
+            return lambda observation: model.detect(observation).pattern
+
+        return cls(detect={kind: detector(kind) for kind in training.KINDS}, held_out=held_out)
 
 
 def _scenario(one: Sample) -> Scenario:

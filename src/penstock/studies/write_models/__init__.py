@@ -14,7 +14,7 @@ from penstock.studies.texts import findings_of
 from penstock.studies.write_models import cells, claims, comparison, figures, measured
 from penstock.studies.write_models.cells import SIZES, Subsets
 
-VERSION = 2
+VERSION = 3
 SEARCHED: Mapping[Subsets, str] = {
     "all": "255 subsets of eight scales",
     "neighbours": "the 36 without gaps",
@@ -62,7 +62,7 @@ STUDY = Study(
     name="write-models",
     title="Write performance by regression (Xie et al.): Tables VI-VII, Figs. 1, 4-7, simulated",
     version=VERSION,
-    cells=lambda _: cells.cells(),
+    cells=lambda size: list(cells.cells(SIZES[size])),
     run_cell=lambda size, seed: partial(cells.work, size=SIZES[size], seed=seed),
     findings=findings,
 )

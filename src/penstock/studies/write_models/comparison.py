@@ -1,6 +1,7 @@
 """Chosen and base models of every technique, held against the four test sets."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +43,8 @@ class ModelErrors:
     result: CellResult
     model: Regressor
     errors: Mapping[str, Floats]
+    missed: Mapping[str, Floats]
+    """By how many seconds it errs, by test set."""
     squares: Mapping[str, float]
     """Mean square errors on all converged test samples, and on the unconverged."""
 
@@ -66,6 +69,16 @@ class Ours:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LassoAccuracy:
+    """The chosen lasso on one test set: one entry per draw of samples."""
+
+    bias: Floats
+    """The median of (t' - t) / t."""
+    within: Mapping[float, Floats]
+    """Parts of the set whose error is at most so large."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """A machine: its samples, models and their errors."""
 
@@ -77,6 +90,10 @@ class Compared:
     """Models of all scales, with the options that validate best."""
     default: Mapping[str, ModelErrors]
     """Models of all scales, with scikit-learn's default options or the nearest in the grid."""
+    lasso: Mapping[str, Mapping[str, LassoAccuracy]]
+    """Of the chosen lasso, by reading of the paper and test set (Table VII)."""
+    slowest: Mapping[str, int]
+    """How many converged test samples each stage of the simulated path limits."""
     searched: Mapping[str, Mapping[str, Floats]]
     """Mean square errors by technique, in validation and on the test sets, for all subsets."""
     failing: Mapping[str, ModelErrors]
@@ -108,6 +125,7 @@ def _compared(name: str, rows: Sequence[Row], size: Amounts, seed: int) -> Compa
     search, tests = cells.searching(name, size.part, seed), cells.tests(name, size.tested, seed)
     own = [row for row in rows if row["machine"] == name]
     results = [_cell_result(row) for row in own if "technique" in row]
+    searches = [row for row in own if "reading" in row]
     best_results = search.best(results)
     whole = {t.cell.technique: t for t in results if t.cell == search.base(t.cell.technique)}
     best = {name: _evaluate(search, best_results[name], size.tested) for name in PAPER_TECHNIQUES}
@@ -121,6 +139,11 @@ def _compared(name: str, rows: Sequence[Row], size: Amounts, seed: int) -> Compa
             name: _evaluate(search, whole[name], size.tested, DEFAULTS[name])
             for name in PAPER_TECHNIQUES
         },
+        lasso={
+            str(row["reading"]): _lasso_accuracy(searches, str(row["reading"]), tests)
+            for row in searches
+        },
+        slowest=Counter(str(row["slowest"]) for row in own if "slowest" in row),
         searched={name: _searched(own, name) for name in PAPER_TECHNIQUES},
         failing={name: _evaluate(search, whole[name], size.tested) for name in KERNEL_TECHNIQUES},
         spreads=sorted(float(str(row["spread"])) for row in own if "spread" in row),
@@ -128,6 +151,22 @@ def _compared(name: str, rows: Sequence[Row], size: Amounts, seed: int) -> Compa
         ours=_ours([row for row in own if "set" in row]),
         features=_features(search, best["lasso"].model),
     )
+
+
+def _lasso_accuracy(
+    rows: Sequence[Row], reading: str, tests: Iterable[str]
+) -> dict[str, LassoAccuracy]:
+    def column(set_: str, name: str) -> Floats:
+        own = [row for row in rows if (row["reading"], row["tested"]) == (reading, set_)]
+        return np.array([float(str(row[name])) for row in own])
+
+    return {
+        set_: LassoAccuracy(
+            bias=column(set_, "bias"),
+            within={limit: column(set_, f"within_{limit}") for limit in (0.2, 0.3)},
+        )
+        for set_ in tests
+    }
 
 
 def _searched(rows: Sequence[Row], technique: str) -> Mapping[str, Floats]:
@@ -176,6 +215,7 @@ def _evaluate(
         result=result,
         model=model,
         errors={set_: some / by_set[set_][1] for set_, some in missed.items()},
+        missed=missed,
         squares=cells.squares(missed),
     )
 
