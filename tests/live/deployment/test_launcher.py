@@ -244,7 +244,8 @@ def test_a_dead_io_node_is_replaced_and_jobs_hear_of_it(state: StateDirectory) -
     controller, accepted = begin(state)
     with controller:
         first = {node.number: node.id for node in accepted.nodes}
-        os.kill(accepted.nodes[0].pid, signal.SIGKILL)
+        pids = {node.number: node.pid for node in accepted.nodes}
+        os.kill(pids[0], signal.SIGKILL)
         assert map_of(controller) == {1: first[1]}
         after = map_of(controller)
         assert after[1] == first[1]

@@ -84,8 +84,8 @@ class PageServer:
                 connection.settimeout(HELLO_TIMEOUT)
                 if answer := self.answer(connection.recv(_HELLO.size, socket.MSG_WAITALL)):
                     pages = [self.pages.control_fd, self.pages.counters_fd]
+                    self.pages.attached += 1  # first: the process may end at once
                     socket.send_fds(connection, [answer], pages)
-                    self.pages.attached += 1
 
     def answer(self, hello: bytes) -> bytes | None:
         """Return the answer to a process that asks for the pages; None: it gets neither."""

@@ -380,7 +380,8 @@ class Controller:
         """Give a running job other I/O nodes; return when it uses them."""
         job = self.jobs.find(remap.job)
         job.pinned = True
-        self._push(job.id, self.io_node_map.remap(job.id, remap.nodes, remap.stripe))
+        mapped = self.io_node_map.remap(job.id, remap.nodes, remap.stripe, in_order=True)
+        self._push(job.id, mapped)
         job.io_nodes = self.io_node_map.numbers(job.id)
         self.history.changed(job.id)
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)

@@ -70,8 +70,10 @@ class IoNodeMap:
         """Remove a job."""
         self._jobs.pop(job, None)
 
-    def remap(self, job: str, numbers: Sequence[int], stripe: int) -> NodeMap:
-        """Give a running job these I/O nodes instead."""
+    def remap(
+        self, job: str, numbers: Sequence[int], stripe: int, *, in_order: bool = False
+    ) -> NodeMap:
+        """Give a running job these I/O nodes instead; `in_order`: its first process the first."""
         if job not in self._jobs:
             raise unknown("running job", job, self._jobs)
         for number in numbers:
@@ -83,7 +85,9 @@ class IoNodeMap:
                 )
         if len(set(numbers)) < len(numbers):
             raise InputError("an I/O node is named twice; name it once")
-        self._jobs[job] = replace(self._jobs[job], numbers=tuple(numbers), stripe=stripe)
+        own = self._jobs[job]
+        first = 0 if in_order else own.first
+        self._jobs[job] = replace(own, numbers=tuple(numbers), stripe=stripe, first=first)
         return self.map(job)
 
     def node_up(self, node: Node) -> dict[str, NodeMap]:
