@@ -35,7 +35,7 @@ class Check:
     recorded: float
     simulated: float
     least: float = NOTABLE
-    """A relative difference that is not larger is none, however small the error is."""
+    """A smaller relative difference never counts, however small the error is."""
 
     @property
     def error(self) -> float:
