@@ -84,7 +84,8 @@ def test_a_file_says_what_drew_it(penstock: Any, directory: Path, suffix: str) -
     options = ("--n-h", "3", "--n-l", "1", "--jobs", "6", "--horizon", "300", "--seed", "4")
     penstock("generate", "io-sets", *options, "--out", f"w{suffix}")
     workload = formats.read(directory / f"w{suffix}")
-    assert (workload.profile == [10, 10, 10, 100, 100, 1000]).all()
+    assert workload.profile is not None
+    assert workload.profile.tolist() == [10, 10, 10, 100, 100, 1000]
     assert workload.generator is not None
     assert (workload.generator.preset, workload.generator.seed) == ("io-sets", 4)
     drawn = generators.draw("io-sets", 4, workload.generator.options)
