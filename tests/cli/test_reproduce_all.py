@@ -159,7 +159,7 @@ def test_a_study_that_fails_is_said_so_and_the_others_go_on(
     page = assert_stands_alone((out / "report.html").read_text(encoding="utf-8"))
     assert "broken (failed: ZeroDivisionError: by <nothing>)" in page.text
     assert "2 of 2of these papers' claims hold" in page.text
-    assert (out / "summary.csv").read_text().splitlines()[-1] == "these papers,2,2"
+    assert (out / "summary.csv").read_text().splitlines()[-1] == "these papers,2,2,0,0,0,0"
     before = (out / "last" / "cells.jsonl").read_bytes()
 
     three.unlink()
