@@ -16,6 +16,7 @@ from penstock.sim import formats
 from penstock.sim.formats import free_memory
 from penstock.sim.generators import PRESETS, Preset
 from penstock.sim.generators.io_sets import HORIZON
+from penstock.sim.generators.packs import SIZES
 from penstock.sim.workload import Workload
 
 SAMPLE_JOBS = 60
@@ -43,6 +44,23 @@ LONG = 2_000_000
 )
 @click.option(
     "--alpha", metavar="LOAD", type=float, help="packs: the I/O occupation of an I/O node."
+)
+@click.option(
+    "--loads",
+    metavar="LOW HIGH",
+    type=(float, float),
+    help="packs: the interval of a job's I/O time over its compute time.",
+)
+@click.option(
+    "--deviation", metavar="VALUE", type=float, help="packs: the standard deviation of that load."
+)
+@click.option(
+    "--sizes",
+    type=click.Choice(SIZES),
+    help="packs: the distribution of job sizes on 1, 2, 4, ..., 2048 nodes.",
+)
+@click.option(
+    "--size-factor", metavar="F", type=float, help="packs: multiplies the mean of job sizes."
 )
 @click.option(
     "--seed",
@@ -73,6 +91,7 @@ def generate(
       penstock generate plafrim --horizon '6 h' --out plafrim.json
       penstock generate io-resources --theta 0.8 --out resources.json
       penstock generate packs --alpha 3 --out packs.json
+      penstock generate packs --sizes geometric --loads 0 2 --out wide.json
 
     The same options and seed always give the same workload. A .json file can be read and changed by
     people and scripts; a .npz file is smaller, and much faster to read.
@@ -119,8 +138,8 @@ def _options(preset: str, flags: Mapping[str, Any]) -> dict[str, Any]:
     options = {name: value for name, value in flags.items() if value is not None}
     for name in options:
         if name not in defaults:
-            valid = ", ".join(f"--{option}" for option in defaults)
-            raise InputError(f"--{name} is not an option of {preset}, which has {valid}")
+            valid = ", ".join(map(_flag, defaults))
+            raise InputError(f"{_flag(name)} is not an option of {preset}, which has {valid}")
     if "horizon" in options:
         with error_prefix("--horizon"):
             options["horizon"] = units.seconds(options["horizon"])
@@ -166,4 +185,12 @@ def _list(as_json: bool) -> None:
 
 
 def _option(name: str, default: Any) -> str:
-    return f"--{name}" if default is None else f"--{name} {default:g}"
+    if default is None:
+        return _flag(name)
+    values = default if isinstance(default, tuple) else (default,)
+    texts = (one if isinstance(one, str) else f"{one:g}" for one in values)
+    return " ".join([_flag(name), *texts])
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
