@@ -4,8 +4,9 @@
 
 One instance of 10,000 jobs, 9 choices each and 1,000 I/O nodes for ours, OR-tools' CP-SAT and HiGHS
 (through SciPy), all to proven optimality and compared by their optimum; 16 jobs with 5 choices and
-128 I/O nodes; the 10,000 random sets of paper forwarding, Section 5.4, at all node counts; and t-cpu
-(Algorithm 1 of paper io-resources) on 1,000 and 4,000 jobs, two per I/O node. Each line ends with its bar and whether it is met; none of them is a test.
+128 I/O nodes; the 10,000 random sets of paper forwarding, Section 5.4, at all node counts; and
+t-cpu (Algorithm 1 of paper io-resources) on 1,000 and 4,000 jobs, two per I/O node. Each line ends
+with its bar and whether it is met; none of them is a test.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,12 +166,12 @@ def study() -> None:
 
 
 def t_cpu() -> None:
-    """Four times the jobs: four times the time where it is linear, sixteen where it is quadratic."""
+    """Print the time for four times the jobs: 4 times where it is linear, 16 where quadratic."""
     seconds = []
     for jobs in (1_000, 4_000):
         site = replace(SITE, resources=jobs // 2, nodes=12 * jobs)
         view = Snapshot.of(io_resources(0.7, seed=0, jobs=jobs, site=site), site)
-        seconds.append(min(timed(lambda view=view: TCpu().allocate(view)) for _ in range(5)))
+        seconds.append(min(timed(partial(TCpu().allocate, view)) for _ in range(5)))
         print(f"t-cpu, {jobs:,} jobs\n  {1000 * seconds[-1]:8.1f} ms")
     growth = seconds[1] / seconds[0]
     print(f"  {growth:8.1f} x for four times the jobs {verdict(growth, GROWTH_BAR, at_most=True)}")

@@ -92,7 +92,7 @@ def test_what_the_open_choices_change() -> None:
 
 def test_both_readings_of_the_grid() -> None:
     """{0.5, 0.75, 1...10}: quarters from the first two values, or whole numbers from the third."""
-    assert (0.5, 0.75, 1.0, 2.0, 3.0) == TWELVE[:5]
+    assert TWELVE[:5] == (0.5, 0.75, 1.0, 2.0, 3.0)
     assert len(TWELVE) == 12
     assert set(TWELVE) < set(ALPHAS)
 
