@@ -199,7 +199,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             io_nodes=r,
             contenders=(FIT, ONE, TO_ALPHA),
             points=range(len(VARIANTS)),
-            workloads={"full": 390, "fast": 120, "quick": 4},
+            workloads={"full": 390, "fast": 78, "quick": 4},
             alpha_gen=_of_variant,
             choices=lambda x: _variant(x).choices,
         )
@@ -210,7 +210,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             io_nodes=r,
             contenders=(FIT, ONE, SHARE),
             points=ERRORS,
-            workloads={"full": 390, "fast": 117, "quick": 4},
+            workloads={"full": 390, "fast": 78, "quick": 4},
             alpha_gen=_of_workload,
             errors=True,
         )
@@ -221,7 +221,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             io_nodes=r,
             contenders=(FIT, ONE, QUEUE, SHARE),
             points=(0,),
-            workloads={"full": 390, "fast": 117, "quick": 13},
+            workloads={"full": 390, "fast": 78, "quick": 13},
             alpha_gen=_of_workload,
             drawn=FRESH,
         )
