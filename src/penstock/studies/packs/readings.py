@@ -44,46 +44,31 @@ class Reading:
         return geometric(self.ratios(table, metric, over, io_nodes))
 
 
+FIRST = "39 loads"
 READINGS: Mapping[str, Reading] = {
-    "39 loads": Reading(scenario=IO_NODES_PREFIX, points=ALPHAS),
+    FIRST: Reading(scenario=IO_NODES_PREFIX, points=ALPHAS),
     "12 loads": Reading(scenario=IO_NODES_PREFIX, points=TWELVE),
     **{
         name: Reading(scenario=CHOICES, points=(k,), printed=variant.choices.size_factor == 1)
         for k, (name, variant) in enumerate(VARIANTS.items())
     },
 }
-OWN = READINGS["39 loads"]
+OWN = READINGS[FIRST]
 
 
-def decided(estimate: Estimate, low: float, high: float) -> bool | None:
-    """Say whether a figure is between two limits; None: its interval crosses one of them."""
-    if low <= estimate.low and estimate.high <= high:
-        return True
-    return False if estimate.high < low or estimate.low > high else None
+ROUNDING = 0.005
+"""The paper prints two digits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdicts:
-    """Whether a claim holds for each reading; those that the data do not decide are left out."""
-
-    first: bool | None
-    decided: Mapping[str, bool]
-    undecided: Sequence[str]
-
-    @property
-    def note(self) -> str:
-        """What the data do not decide, as a sentence."""
-        return f" Not decided for: {', '.join(self.undecided)}." if self.undecided else ""
+def contains(estimate: Estimate, *figures: float) -> bool:
+    """Say whether the interval contains a figure of the paper, as rounded, or one between two."""
+    low, high = min(figures) - ROUNDING, max(figures) + ROUNDING
+    return estimate.low <= high and low <= estimate.high
 
 
-def over_readings(judge: Callable[[Reading], bool | None]) -> Verdicts:
-    """Judge a claim for each reading."""
-    verdicts = {name: judge(reading) for name, reading in READINGS.items()}
-    return Verdicts(
-        first=next(iter(verdicts.values())),
-        decided={name: bool(verdict) for name, verdict in verdicts.items() if verdict is not None},
-        undecided=[name for name, verdict in verdicts.items() if verdict is None],
-    )
+def over_readings(judge: Callable[[Reading], bool]) -> dict[str, bool]:
+    """Judge a claim for each reading; the study's own is first."""
+    return {name: judge(reading) for name, reading in READINGS.items()}
 
 
 def by_reading(value: Callable[[Reading], str]) -> str:

@@ -74,11 +74,11 @@ VARIANTS: Mapping[str, Variant] = {
     "sizes geometric": Variant(choices=Choices(sizes="geometric")),
     "sizes poisson": Variant(choices=Choices(sizes="poisson")),
     "sizes normal": Variant(choices=Choices(sizes="normal")),
-    "sizes geometric of 3 Q": Variant(choices=THREE_Q),
+    "sizes geometric of 3 Q (not as printed)": Variant(choices=THREE_Q),
     "12 loads, sizes geometric": Variant(choices=Choices(sizes="geometric"), grid=TWELVE),
     "12 loads, sizes poisson": Variant(choices=Choices(sizes="poisson"), grid=TWELVE),
     "12 loads, sizes normal": Variant(choices=Choices(sizes="normal"), grid=TWELVE),
-    "12 loads, sizes geometric of 3 Q": Variant(choices=THREE_Q, grid=TWELVE),
+    "12 loads, sizes geometric of 3 Q (not as printed)": Variant(choices=THREE_Q, grid=TWELVE),
 }
 """The open choices of the generator: each by itself, and sizes together with the grid of loads."""
 
