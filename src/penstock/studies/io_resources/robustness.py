@@ -125,6 +125,7 @@ def _loss(table: Table, nodes: Sweep) -> Iterator[Claim]:
         readings=readings,
         first=first,
         limit=100 * LIMIT,
+        behind=nodes.change(SLOWDOWN, FIGURE_12[2], FIGURE_12[1], [first]),
     )
 
     whole = {
@@ -170,7 +171,8 @@ def _reason(table: Table, nodes: Sweep) -> str:
     return (
         f"n_sys > 1 needs an n with (b(n) - n b(1)) T_cpu > (n - 1) V. {needed} of the 189 curves "
         f"have b(n) > n b(1), which is necessary, not sufficient: n_sys > 1 for "
-        f"{each(at_ratio, '{1} at T_cpu / T_io(1) = {0:g}')}, and for {drawn[ends[0]]:.1f} of 40 "
+        f"{' / '.join(map(str, at_ratio.values()))} of them at T_cpu / T_io(1) = "
+        f"{' / '.join(map(str, at_ratio))}, and for {drawn[ends[0]]:.1f} of 40 "
         f"jobs at load {ends[0]:g}, {drawn[ends[1]]:.1f} at {ends[1]:g}. Of the curves of classes "
         f"{believed} have b(n) > n b(1), so that none of these jobs is recognised: t-cpu, which "
         "begins with n-sys, begins them at one resource, and where the I/O nodes are nearly "

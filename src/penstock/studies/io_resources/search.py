@@ -89,6 +89,8 @@ def _at_least_as_good(table: Table, scenario: str, metric: str) -> Claim:
         all(estimate.value >= 0 for estimate in gained.values()),
         metric=metric,
         place=" on synthetic storage targets" if scenario == SEARCH_OST else "",
+        apart="synthetic curves" if scenario == SEARCH_OST else "",
+        lost=each({x: e for x, e in gained.items() if e.value < 0}, "{:g} ({:+.1%})"),
         scenario=len(pairs(table, scenario)),
     )
 
