@@ -111,10 +111,10 @@ def test_measured_curves_over_targets_are_used_where_they_are_at_hand(
     cells = [cell for cell in small().cells if cell.scenario == OST_MEASURED]
     assert {cell.x for cell in cells} >= {0.1, 0.5, 1.0}
     measured = [row for cell in cells for row in scenarios.run_cell(cell, seed=0, budget=25)]
-    found = STUDY.findings(replace(results, rows=[*results.rows, *measured]))
-    claim = find(found, "Fig. 13: static's performance is excellent")
+    both = STUDY.findings(replace(results, rows=[*results.rows, *measured]))
+    claim = find(both, "Fig. 13: static's performance is excellent")
     assert (claim.apart, claim.readings) == ("", {})
-    assert "figure-13-measured" in {figure.name for figure in found.figures}
+    assert "figure-13-measured" in {figure.name for figure in both.figures}
 
 
 def test_the_number_of_jobs_and_the_classes_are_read_in_all_ways(findings: Findings) -> None:

@@ -150,12 +150,12 @@ def test_what_was_chosen_on_some_workloads_is_judged_on_others(results: Results)
 
 def test_the_order_that_the_paper_ran_and_all_orders_are_two_claims(findings: Findings) -> None:
     """One sentence once mixed two sets of workloads."""
-    theirs = find(findings, "6.2.3: the I/O scheduling policy has no impact on the stretch")
-    ours = find(findings, "no list order has an impact on the stretch")
-    assert theirs.ours.startswith("longest-remaining")
-    assert "longest-io" not in theirs.ours
-    assert "longest-io" in ours.ours
-    assert "scenario 'orders'" in ours.why
+    one_order = find(findings, "6.2.3: the I/O scheduling policy has no impact on the stretch")
+    all_orders = find(findings, "no list order has an impact on the stretch")
+    assert one_order.ours.startswith("longest-remaining")
+    assert "longest-io" not in one_order.ours
+    assert "longest-io" in all_orders.ours
+    assert "scenario 'orders'" in all_orders.why
 
 
 def test_every_figure_can_be_drawn_and_says_what_it_is(findings: Findings) -> None:

@@ -135,16 +135,6 @@ def test_noise_varies_phases_and_more_phases_change_none() -> None:
     assert ((four.compute >= 8) & (four.compute <= 12)).all()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"curve": None}, "no curve"),
-        ({"volume": None}, "no volume"),
-        ({"volume": 0.0}, "leave out jobs without I/O"),
-        ({"compute": None}, "no compute"),
-        ({"curve": Curve.of({8: 5.0})}, "none of which"),
-    ],
-)
 def test_jobs_that_begin_apart_have_part_of_their_first_compute_phase_behind_them() -> None:
     """One of two jobs on one resource begins later: their transfers meet less, or not at all."""
     jobs = [job("a", 0), job("b", 1)]
@@ -162,6 +152,16 @@ def test_jobs_that_begin_apart_have_part_of_their_first_compute_phase_behind_the
     assert (workload.compute[starts + 1] == workload.compute[starts + 2]).all()
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"curve": None}, "no curve"),
+        ({"volume": None}, "no volume"),
+        ({"volume": 0.0}, "leave out jobs without I/O"),
+        ({"compute": None}, "no compute"),
+        ({"curve": Curve.of({8: 5.0})}, "none of which"),
+    ],
+)
 def test_jobs_that_cannot_be_simulated(changes: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         JobSet([job("a", 0, **changes)], Site(resources=4))

@@ -83,7 +83,7 @@ class Rounds:
 
     def __init__(self, jobs: Sequence[Candidate], resources: int) -> None:
         self._jobs, self._resources = jobs, resources
-        # Exact, so that a sum that is updated equals one made anew, in any order.
+        # Exact, so that an updated sum equals that of all jobs, in any order.
         self._stress = sum((Fraction(job.stress[job.now]) for job in jobs), Fraction(0))
         self._gains: list[tuple[float, int, int, int]] = []
         self._fits: list[tuple[float, int, int]] = []

@@ -215,11 +215,11 @@ def _importance(nodes: Sweep) -> Claim:
 
 def _occupancy(table: Table) -> Claim:
     cases = [(name, 0.5) for name in (BEST, N_SYS, RANDOM)] + [(BEST, 0.2), (BEST, 0.8)]
-    found = {
+    by_case = {
         f"{name} at {x:g}": table.mean(NODES, x, pair(name, RANDOM), "follows_jobs")
         for name, x in cases
     }
-    return claim("fig-6-occupancy-correlated", each(found, "{} {:.2f}"), above(found))
+    return claim("fig-6-occupancy-correlated", each(by_case, "{} {:.2f}"), above(by_case))
 
 
 def _significant(gap: Mapping[str, Estimate] | Mapping[float, Estimate], where: str) -> str:
