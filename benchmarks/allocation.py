@@ -1,11 +1,12 @@
-"""How fast the exact knapsack behind mckp is, as ratios measured in one run.
+"""How fast the exact knapsack behind mckp is, and t-cpu, as ratios measured in one run.
 
     python benchmarks/allocation.py
 
 One instance of 10,000 jobs, 9 choices each and 1,000 I/O nodes for ours, OR-tools' CP-SAT and HiGHS
 (through SciPy), all to proven optimality and compared by their optimum; 16 jobs with 5 choices and
-128 I/O nodes; and the 10,000 random sets of paper forwarding, Section 5.4, at all node counts. Each
-line ends with its bar and whether it is met; none of them is a test.
+128 I/O nodes; the 10,000 random sets of paper forwarding, Section 5.4, at all node counts; and
+t-cpu (Algorithm 1 of paper io-resources) on 1,000 and 4,000 jobs, two per I/O node. Each line ends
+with its bar and whether it is met; none of them is a test.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +27,14 @@ from scipy.sparse import csr_array
 
 from penstock.campaign.cells import Cell
 from penstock.data import COUNTS, mn4_patterns
+from penstock.model import Snapshot
 from penstock.policies._support import _knapsack
+from penstock.policies.allocation.t_cpu import TCpu
+from penstock.sim.generators.io_resources import SITE, io_resources
 from penstock.studies.forwarding_policies import sets
 
 JOBS, MOST, IO_NODES = 10_000, 8, 1_000
-SOLVER_BAR, SMALL_BAR, STUDY_BAR = 20.0, 50.0, 60.0
+SOLVER_BAR, SMALL_BAR, STUDY_BAR, GROWTH_BAR = 20.0, 50.0, 60.0, 8.0
 CHOICES = MOST + 1
 
 
@@ -159,7 +165,20 @@ def study() -> None:
     print(f"  {both:8.1f} s two such draws on two cores")
 
 
+def t_cpu() -> None:
+    """Print the time for four times the jobs: 4 times where it is linear, 16 where quadratic."""
+    seconds = []
+    for jobs in (1_000, 4_000):
+        site = replace(SITE, resources=jobs // 2, nodes=12 * jobs)
+        view = Snapshot.of(io_resources(0.7, seed=0, jobs=jobs, site=site), site)
+        seconds.append(min(timed(partial(TCpu().allocate, view)) for _ in range(5)))
+        print(f"t-cpu, {jobs:,} jobs\n  {1000 * seconds[-1]:8.1f} ms")
+    growth = seconds[1] / seconds[0]
+    print(f"  {growth:8.1f} x for four times the jobs {verdict(growth, GROWTH_BAR, at_most=True)}")
+
+
 if __name__ == "__main__":
+    t_cpu()
     small(2000)
     study()
     against_solvers()

@@ -9,6 +9,7 @@ import pytest
 from penstock.sim import formats, generators
 from penstock.sim.formats import free_memory
 from penstock.sim.generators import PRESETS
+from penstock.sim.generators.packs import Choices, packs
 
 
 @pytest.mark.parametrize("suffix", [".json", ".npz"])
@@ -30,6 +31,18 @@ def test_every_preset_can_be_drawn_and_run(penstock: Any, directory: Path, prese
     penstock("generate", preset, "--out", "w.npz", "--seed", "3")
     result = penstock("simulate", "w.npz", "--policy", "fair-share", "--json")
     assert result.json["jobs"] == len(PRESETS[preset].make(seed=3))
+
+
+def test_the_open_choices_of_paper_packs_can_be_set(penstock: Any, directory: Path) -> None:
+    chosen = ("--loads", "0", "2", "--deviation", "0.3", "--sizes", "normal", "--size-factor", "2")
+    penstock("generate", "packs", *chosen, "--out", "w.npz", "--seed", "5")
+    choices = Choices(loads=(0.0, 2.0), deviation=0.3, sizes="normal", size_factor=2.0)
+    expected, drawn = packs(2.0, seed=5, choices=choices), formats.read(directory / "w.npz")
+    np.testing.assert_array_equal(drawn.io, expected.io)
+    np.testing.assert_array_equal(drawn.nodes, expected.nodes)
+    assert "--sizes binomial" in penstock("generate", "--list").out
+    refused = penstock("generate", "io-sets", "--size-factor", "2", "--out", "w.json")
+    assert "--size-factor is not an option of io-sets" in refused.err
 
 
 def test_an_option_of_another_preset_is_refused(penstock: Any) -> None:

@@ -52,3 +52,13 @@ def test_approximations_stay_positive() -> None:
 def test_a_class_nobody_was_seen_of() -> None:
     with pytest.raises(InputError, match="no curve of the class peak"):
         ClassCurves.fit([curve(1.0, 2.0, 3.0, 4.0)]).approximate(curve(1.0, 9.0, 3.0, 4.0))
+
+
+def test_other_ways_to_make_one_curve_of_a_class() -> None:
+    """As parts of b(1), and literally the same function for all jobs of a class: their mean."""
+    known = [curve(2.0, 5.0, 8.0, 10.0), curve(10.0, 15.0, 20.0, 40.0)]
+    literal = ClassCurves.fit(known, scale="none")
+    for one in known:
+        assert literal.approximate(one).bandwidths == pytest.approx((6.0, 10.0, 14.0, 25.0))
+    first = ClassCurves.fit(known, scale="first").approximate(known[0]).bandwidths
+    assert first == pytest.approx((2.0, 2 * (2.5 + 1.5) / 2, 2 * (4 + 2) / 2, 2 * (5 + 4) / 2))

@@ -1,7 +1,9 @@
 """How many resources: the papers' definitions, an exact optimum, and the Table II of inputs."""
 
 import itertools
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from penstock.policies._support import knapsack
 from penstock.policies.allocation.mckp import Mckp
 from penstock.policies.allocation.n_sys import NSys
 from penstock.policies.allocation.static import Static
-from penstock.policies.allocation.t_cpu import TCpu
+from penstock.policies.allocation.t_cpu import Candidate, Rounds, TCpu
 from penstock.sim.generators.io_resources import SITE, io_resources
 
 # Paper forwarding, Table 5.3 and Fig. 5.8: MB/s through 0, 1, 2, 4, 8 I/O nodes on Grid'5000
@@ -216,6 +218,57 @@ def test_t_cpu_as_printed_takes_less_than_it_had_on_a_curve_that_dips() -> None:
     view = snapshot(jobs, resources=4, nodes=4)
     assert TCpu().allocate(view)["dips"] == 3
     assert TCpu(strict=True).allocate(view)["dips"] == 1
+
+
+def algorithm_1(view: Snapshot, *, strict: bool) -> dict[str, int]:
+    """Algorithm 1 line by line: in each round every job looks for its next count."""
+    options = {name: TCpu().options(job, view.site) for name, job in view.jobs.items()}
+    at, resources = {name: o.index(o.n_sys) for name, o in options.items()}, view.site.resources
+    while True:
+        load = math.fsum(o.stress[at[name]] for name, o in options.items()) / resources
+        steps, gains = dict(at), dict.fromkeys(at, -1.0)
+        for name, o in options.items():
+            now = at[name]
+            for i in range(now + 1, o.index(o.n_perf) + 1):
+                if load + (o.stress[i] - o.stress[now]) / resources <= 1:
+                    gains[name] = o.cpu[i] - o.cpu[now if strict else steps[name]]
+                    steps[name] = i
+                    if gains[name] >= 0:
+                        break
+        best = max(gains, key=lambda name: gains[name], default=None)
+        if best is None or gains[best] < 0:
+            return {name: int(options[name].counts[i]) for name, i in at.items()}
+        at[best] = steps[best]
+
+
+@given(jobs=some_jobs, strict=st.booleans(), resources=st.integers(1, 20))
+@examples(300)
+def test_t_cpu_is_algorithm_1(jobs: list[Job], strict: bool, resources: int) -> None:
+    view = snapshot(jobs, resources=resources, nodes=480)
+    assert TCpu(strict=strict).allocate(view) == algorithm_1(view, strict=strict)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("theta", [0.3, 0.7, 1.0])
+def test_t_cpu_is_algorithm_1_on_the_measured_curves(theta: float, strict: bool) -> None:
+    for seed in range(8):
+        view = Snapshot.of(io_resources(theta, seed=seed), SITE)
+        assert TCpu(strict=strict).allocate(view) == algorithm_1(view, strict=strict)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_job_of_t_cpu_looks_again_only_when_its_answer_changes(strict: bool) -> None:
+    """Where every job looks in every round, as printed, 400 jobs look some 200,000 times."""
+    site = replace(SITE, resources=200, nodes=4800)
+    jobs = io_resources(0.7, seed=3, jobs=400, site=site)
+    candidates = [
+        Candidate(TCpu().options(job, site), resources=site.resources, strict=strict)
+        for job in jobs
+    ]
+    indices = Rounds(candidates, site.resources).run()
+    counts = [TCpu().options(job, site).counts[i] for job, i in zip(jobs, indices, strict=True)]
+    assert counts == list(TCpu(strict=strict).allocate(Snapshot.of(jobs, site)).values())
+    assert sum(candidate.looks for candidate in candidates) < 10 * len(jobs)
 
 
 def test_static_as_both_papers_define_it() -> None:

@@ -135,6 +135,23 @@ def test_noise_varies_phases_and_more_phases_change_none() -> None:
     assert ((four.compute >= 8) & (four.compute <= 12)).all()
 
 
+def test_jobs_that_begin_apart_have_part_of_their_first_compute_phase_behind_them() -> None:
+    """One of two jobs on one resource begins later: their transfers meet less, or not at all."""
+    jobs = [job("a", 0), job("b", 1)]
+    together = JobSet(jobs, Site(resources=4)).simulate([(0,), (0,)])
+    outcomes = [
+        JobSet(jobs, Site(resources=4), apart=True, seed=k).simulate([(0,), (0,)])
+        for k in range(20)
+    ]
+    assert max(one.mean_slowdown for one in outcomes) < together.mean_slowdown
+    first, again = (JobSet(jobs, SITE, apart=True, seed=3).simulate([(0,), (0,)]) for _ in "ab")
+    assert first.mean_slowdown == again.mean_slowdown
+    workload = JobSet(jobs, SITE, apart=True, seed=3).workload([[(0,), (1,)]], np.array([[3, 3]]))
+    starts = workload.offsets[:-1]
+    assert (workload.compute[starts] < workload.compute[starts + 1]).all()
+    assert (workload.compute[starts + 1] == workload.compute[starts + 2]).all()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

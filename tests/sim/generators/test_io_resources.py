@@ -1,6 +1,7 @@
 """The protocol of paper io-resources, Section V-C."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from penstock.sim.generators.io_resources import (
     OstProfile,
     io_resources,
     job_sizes,
+    measured_ost_curves,
     mn4_curves,
     ost_curves,
     ratio_bound,
@@ -91,3 +93,28 @@ def test_synthetic_ost_curves_rise_or_stay() -> None:
         assert (gains > 0).all()
         assert (np.diff(gains) < 0).all()
     assert ost_curves(10, seed=1) == ost_curves(10, seed=1) != ost_curves(10, seed=2)
+
+
+def test_measured_curves_over_targets_can_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "ost-curves.csv"
+    file.write_text("configuration,targets,bandwidth\na,1,10\na,2,18\na,1,12\nb,1,5\nb,8,20\n")
+    one, other = measured_ost_curves(file)
+    assert (one.counts, one.bandwidths) == ((1, 2), (11.0, 18.0)), "a mean over repetitions"
+    assert other.bandwidth(8) == 20.0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("configuration,targets\na,1\n", "no column bandwidth"),
+        ("configuration,targets,bandwidth\n", "no measurements"),
+        ("configuration,targets,bandwidth\na,one,10\n", "line 2"),
+        ("configuration,targets,bandwidth\na,1,0\n", "line 2: give positive"),
+        ("configuration,targets,bandwidth\na,2,10\n", "'a' was not measured with one target"),
+    ],
+)
+def test_a_file_of_curves_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "ost-curves.csv"
+    file.write_text(text)
+    with pytest.raises(InputError, match=message):
+        measured_ost_curves(file)

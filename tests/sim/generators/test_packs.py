@@ -8,7 +8,15 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.sim.checks import check
-from penstock.sim.generators.packs import ALPHAS, Choices, _sizes, alpha, packs, table_1
+from penstock.sim.generators.packs import (
+    ALPHAS,
+    TWELVE,
+    Choices,
+    _sizes,
+    alpha,
+    packs,
+    table_1,
+)
 from penstock.sim.workload import Workload
 
 
@@ -82,6 +90,27 @@ def test_what_the_open_choices_change() -> None:
     assert (wide.io / wide.compute).max() > 1
 
 
+def test_both_readings_of_the_grid() -> None:
+    """{0.5, 0.75, 1...10}: quarters from the first two values, or whole numbers from the third."""
+    assert TWELVE[:5] == (0.5, 0.75, 1.0, 2.0, 3.0)
+    assert len(TWELVE) == 12
+    assert set(TWELVE) < set(ALPHAS)
+
+
+def test_a_centred_exponent_makes_larger_jobs_and_lower_loads() -> None:
+    """E(2^X) of a Poisson X of mean log2 Q is e^(log2 Q) = Q^1.44: loads fall below alpha_gen."""
+
+    def median_load(**choices: Any) -> float:
+        drawn = [packs(4.0, seed=(8, k), choices=Choices(**choices)) for k in range(40)]
+        return float(np.median([alpha(workload) for workload in drawn]))
+
+    plain = median_load(sizes="geometric")
+    assert plain == pytest.approx(4.0, rel=0.25)
+    assert median_load(sizes="poisson") < 0.6 * plain
+    assert median_load(sizes="normal") < 0.6 * plain
+    assert median_load(sizes="geometric", size_factor=3.0) == pytest.approx(plain / 3, rel=0.25)
+
+
 def test_a_seed_is_a_workload() -> None:
     one, same, other = (packs(3.0, seed=s) for s in (7, 7, 8))
     np.testing.assert_array_equal(one.io, same.io)
@@ -97,6 +126,10 @@ def test_table_1() -> None:
     assert len(set(noisy.io.tolist())) > 1000
 
 
+def _any(value: Any) -> Any:
+    return value
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -106,6 +139,8 @@ def test_table_1() -> None:
         (lambda: Choices(loads=(0.5, 0.5)), "interval"),
         (lambda: Choices(loads=(-0.5, 0.5)), "interval"),
         (lambda: Choices(deviation=0.0), "deviation"),
+        (lambda: Choices(sizes=_any("gamma")), "unknown distribution of sizes 'gamma'"),
+        (lambda: Choices(size_factor=0.0), "size factor is 0"),
         (lambda: table_1(0), "batches"),
         (lambda: table_1(noise=2.0), "noise"),
     ],

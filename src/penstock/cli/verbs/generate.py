@@ -16,6 +16,7 @@ from penstock.sim import formats, generators
 from penstock.sim.formats import free_memory
 from penstock.sim.generators import PRESETS
 from penstock.sim.generators.io_sets import HORIZON
+from penstock.sim.generators.packs import SIZES
 from penstock.sim.workload import Workload
 
 SAMPLE_JOBS = 60
@@ -52,6 +53,23 @@ LONG = 2_000_000
     "--alpha", metavar="LOAD", type=float, help="packs: the I/O occupation of an I/O node."
 )
 @click.option(
+    "--loads",
+    metavar="LOW HIGH",
+    type=(float, float),
+    help="packs: the interval of a job's I/O time over its compute time.",
+)
+@click.option(
+    "--deviation", metavar="VALUE", type=float, help="packs: the standard deviation of that load."
+)
+@click.option(
+    "--sizes",
+    type=click.Choice(SIZES),
+    help="packs: the distribution of job sizes on 1, 2, 4, ..., 2048 nodes.",
+)
+@click.option(
+    "--size-factor", metavar="F", type=float, help="packs: multiplies the mean of job sizes."
+)
+@click.option(
     "--seed",
     metavar="N",
     type=click.IntRange(0),
@@ -81,6 +99,7 @@ def generate(
       penstock generate plafrim --horizon '6 h' --out plafrim.json
       penstock generate io-resources --theta 0.8 --out resources.json
       penstock generate packs --alpha 3 --out packs.json
+      penstock generate packs --sizes geometric --loads 0 2 --out wide.json
 
     The same options and seed always give the same workload, and the file says which they were:
     'penstock compare FILE --seeds 20' draws more of the same kind, 'penstock sweep' varies an
@@ -180,7 +199,11 @@ def _list(as_json: bool) -> None:
 
 
 def _option(name: str, default: Any) -> str:
-    return _flag(name) if default is None else f"{_flag(name)} {default:g}"
+    if default is None:
+        return _flag(name)
+    values = default if isinstance(default, tuple) else (default,)
+    texts = (one if isinstance(one, str) else f"{one:g}" for one in values)
+    return " ".join([_flag(name), *texts])
 
 
 def _flag(name: str) -> str:

@@ -4,7 +4,9 @@ Paper io-resources decides how many and then which, and says that the two are no
 policy starts from every pair of the papers' allocators and placers, takes the best by the judge (a
 simulation), and improves it by small changes (a job's count, a resource moved or exchanged), drawn
 where jobs lose most and resources are fullest; a change is kept if the judge finds it better. By
-the judge the result is never worse than the best of the pairs. Its `front` has every placement that
+the judge the result is never worse than the best of the pairs. The engine's judge has jobs begin at
+random moments, since a placement that is best for jobs that begin together is often no better than
+a pair for others. Its `front` has every placement that
 no other evaluated one beats in all metrics.
 
 Jobs without I/O, or without curve, volume or compute time, are not simulated; they get their

@@ -79,10 +79,18 @@ class JobSet:
     It uses the curve, volume, compute time, nodes and w_iter of a job; w_iter is the job's period
     with the fewest resources on its curve. `noise` is the range over which the compute time and
     the volume of each phase vary uniformly, drawn with `seed`; the paper's phases are all alike.
+    With `apart`, each job has a part of its first compute phase behind it, uniform from none to
+    all, also drawn with `seed`; the paper's jobs all begin together.
     """
 
     def __init__(
-        self, jobs: Sequence[Job], site: Site, *, noise: float = 0.0, seed: int | Sequence[int] = 0
+        self,
+        jobs: Sequence[Job],
+        site: Site,
+        *,
+        noise: float = 0.0,
+        apart: bool = False,
+        seed: int | Sequence[int] = 0,
     ) -> None:
         if not jobs:
             raise InputError("there are no jobs to place; give at least one")
@@ -90,6 +98,8 @@ class JobSet:
         self.site = site
         self._noise, self._seed = noise, seed
         self._drawn = [np.ones((0, 2)) for _ in jobs]
+        starts = np.random.default_rng([*np.atleast_1d(seed).tolist(), len(jobs)])
+        self._left: Floats = starts.uniform(size=len(jobs)) if apart else np.ones(len(jobs))
         self.nodes: Longs = np.array([job.nodes for job in jobs])
         self.compute: Floats = np.array([_known(job, "compute", job.compute) for job in jobs])
         self.volume: Floats = np.array([_positive(job) for job in jobs])
@@ -148,12 +158,14 @@ class JobSet:
         if self._noise:
             vary = np.concatenate([self._vary(row) for row in phases]).T
             compute, io = vary * (compute, io)
+        offsets = _offsets(each)
+        compute[offsets[:-1]] *= np.tile(self._left, len(candidates))
         where = np.fromiter(chain.from_iterable(chain.from_iterable(candidates)), np.int32)
         set_of = np.repeat(np.arange(len(candidates)), counts.sum(axis=1))
         return _Alike(
             compute=compute,
             io=io,
-            offsets=_offsets(each),
+            offsets=offsets,
             release=np.zeros(counts.size),
             resource_offsets=_offsets(counts.ravel()),
             resources=where + set_of * self.site.resources,

@@ -57,8 +57,21 @@ def _on_one_resource(seed: int, jobs: int, theta: float, curves: Sequence[Curve]
     return io_resources.on_one_resource(drawn)
 
 
-def _packs(*, seed: int, jobs: int | None = None, alpha: float = 2.0) -> Workload:
-    return packs.packs(alpha, seed=seed, jobs=jobs)
+_CHOICES = packs.Choices()
+
+
+def _packs(
+    *,
+    seed: int,
+    jobs: int | None = None,
+    alpha: float = 2.0,
+    loads: tuple[float, float] = _CHOICES.loads,
+    deviation: float = _CHOICES.deviation,
+    sizes: packs.Sizes = _CHOICES.sizes,
+    size_factor: float = _CHOICES.size_factor,
+) -> Workload:
+    choices = packs.Choices(loads=loads, deviation=deviation, sizes=sizes, size_factor=size_factor)
+    return packs.packs(alpha, seed=seed, jobs=jobs, choices=choices)
 
 
 DIVIDE = "penstock allocate {file} --io-nodes 20 --nodes 480 --policy t-cpu"

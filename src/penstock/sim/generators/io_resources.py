@@ -11,16 +11,18 @@ nodes are whole nodes (4 jobs of 90, 12 of 8, 24 of 1). Counts above those that 
 a curve ends where its measurements do. Direct access: none. All jobs begin together.
 """
 
+import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 from scipy.special import lambertw
 
 from penstock import data
-from penstock.errors import InputError
+from penstock.errors import InputError, error_prefix
 from penstock.model import Curve, Job, Site
 from penstock.sim.workload import Workload
 
@@ -32,7 +34,10 @@ PHASES = (2, 20)
 SIZES = ((0.1, 0.75), (0.3, 0.2), (0.6, 0.05))
 """Large, medium and small jobs: their part of the jobs, and of the compute nodes."""
 OST_CURVES = 301
-"""As many as the paper measured on PlaFRIM; its measurements are not public, ours are synthetic."""
+"""As many as the paper measured on PlaFRIM. Its authors publish the measurements (Section V-B names
+where); they could not be fetched for Penstock, whose curves are synthetic. `measured_ost_curves`
+reads them where a user has them."""
+OST_FILE = "ost-curves.csv"
 
 
 def io_resources(
@@ -126,7 +131,7 @@ def mn4_curves() -> tuple[Curve, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OstProfile:
-    """How synthetic curves over storage targets are drawn; our choice, for want of public data.
+    """How synthetic curves over storage targets are drawn; our choice, for want of the measured.
 
     With one target a job has a bandwidth spread log-uniformly over `decades`. A part `flat` of the
     jobs gains nothing from more targets; the others gain as b(n) = b(1) n / (1 + s (n - 1)), with
@@ -140,6 +145,7 @@ class OstProfile:
     noise: float = 0.03
 
 
+@cache
 def ost_curves(
     count: int = OST_CURVES, *, seed: int = 0, profile: OstProfile | None = None
 ) -> tuple[Curve, ...]:
@@ -155,3 +161,33 @@ def ost_curves(
         values = alone * n / (1 + serial * (n - 1)) * noise
         drawn.append(Curve(counts=tuple(n.tolist()), bandwidths=tuple(values.tolist())))
     return tuple(drawn)
+
+
+def measured_ost_curves(path: Path) -> tuple[Curve, ...]:
+    """Read measured curves over storage targets, one per configuration, means over repetitions.
+
+    A CSV file with the columns `configuration`, `targets` and `bandwidth` (in any one unit), one
+    row per measurement.
+    """
+    values: dict[str, dict[int, list[float]]] = {}
+    with error_prefix(str(path)), path.open(newline="", encoding="utf-8") as file:
+        rows = csv.DictReader(file)
+        if missing := {"configuration", "targets", "bandwidth"} - set(rows.fieldnames or ()):
+            raise InputError(f"no column {', '.join(sorted(missing))}")
+        for row in rows:
+            try:
+                targets, bandwidth = int(row["targets"]), float(row["bandwidth"])
+            except (TypeError, ValueError) as error:
+                raise InputError(f"line {rows.line_num}: {error}") from error
+            if targets < 1 or not 0 < bandwidth < math.inf:
+                raise InputError(f"line {rows.line_num}: give positive targets and bandwidth")
+            known = values.setdefault(row["configuration"], {})
+            known.setdefault(targets, []).append(bandwidth)
+        if not values:
+            raise InputError("it has no measurements")
+        for name, known in values.items():
+            if 1 not in known:
+                raise InputError(f"configuration {name!r} was not measured with one target")
+    return tuple(
+        Curve.of({n: float(np.mean(known[n])) for n in sorted(known)}) for known in values.values()
+    )

@@ -1,24 +1,31 @@
 """Synthetic workloads by the protocol of paper packs (Section 6.2.2), and its Table 1.
 
-The paper leaves three things open; each is an option here, and `penstock reproduce packs` shows
-what it changes:
+The paper leaves four things open; each can be set here, and `penstock reproduce packs` shows what
+it changes:
 
+- the values of alpha_gen, printed as {0.5, 0.75, 1...10}: 39 in steps of a quarter (`ALPHAS`), or
+  the 12 values 0.5, 0.75, 1, 2, ..., 10 (`TWELVE`).
 - `loads`, the interval that a job's I/O load v / w is truncated to (printed as [x, y]): [0, 1].
 - `deviation`, the spread of both normal distributions, printed as "variance sigma = 0.1": we take
   it for a standard deviation; a variance would be `deviation` = 0.316.
-- `sizes`, the distribution on {2^0, ..., 2^11} of which only the mean is given: "binomial" draws
+- `sizes`, the distribution on {2^0, ..., 2^11} of which only the mean Q is given: "binomial" draws
   the exponent from a binomial distribution, whose mean of 2^j is (1 + p)^11 in closed form;
   "geometric" weighs 2^j by a power r^j; "adjacent" draws one of the two powers beside the mean.
+  "poisson" and "normal" (of deviation 3) centre the exponent, not the size, on log2 Q, so that
+  sizes are larger than Q on average, and loads lower than alpha_gen.
+
+`size_factor` multiplies the mean of the sizes. Other than 1 is not what the paper prints; its
+footnote 3 calls Q a first approximation.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from scipy import optimize, stats
 
-from penstock.errors import InputError
+from penstock.errors import InputError, unknown
 from penstock.model.load import io_occupation
 from penstock.sim.workload import Floats, Longs, Workload
 
@@ -32,8 +39,13 @@ JOBS = (25, 100)
 ITERATIONS = (250, 1000)
 COMPUTE = (10.0, 100.0)
 ALPHAS = tuple(np.arange(0.5, 10.01, 0.25).tolist())
-"""The paper's alpha_gen."""
-Sizes = Literal["binomial", "geometric", "adjacent"]
+"""The paper's alpha_gen, in steps of a quarter."""
+TWELVE = (0.5, 0.75, *(float(k) for k in range(1, 11)))
+"""The other way to read "{0.5, 0.75, 1...10}"."""
+Sizes = Literal["binomial", "geometric", "adjacent", "poisson", "normal"]
+SIZES: tuple[Sizes, ...] = get_args(Sizes)
+EXPONENT_DEVIATION = 3.0
+"""Standard deviation of the exponent where sizes are "normal"."""
 
 TABLE_1 = (
     (32.0, 10.0, 250),
@@ -52,9 +64,14 @@ class Choices:
     loads: tuple[float, float] = (0.0, 1.0)
     deviation: float = 0.1
     sizes: Sizes = "binomial"
+    size_factor: float = 1.0
 
     def __post_init__(self) -> None:
         low, high = self.loads
+        if self.sizes not in SIZES:
+            raise unknown("distribution of sizes", self.sizes, SIZES)
+        if not 0 < self.size_factor < np.inf:
+            raise InputError(f"size factor is {self.size_factor:g}; give a positive number")
         if not (0 <= low < high and self.deviation > 0):
             raise InputError(
                 f"loads {self.loads}, deviation {self.deviation:g}: give an interval of loads from "
@@ -89,7 +106,8 @@ def packs(
     means = np.where(np.arange(n) < round(beta * n), LOW, HIGH)
     io = compute * _loads(rng, means, choices)
     mean = beta * LOW + (1 - beta) * HIGH
-    nodes = _sizes(rng, n, partition * mean / (alpha_gen * (1 + mean)), choices.sizes)
+    size = choices.size_factor * partition * mean / (alpha_gen * (1 + mean))
+    nodes = _sizes(rng, n, size, choices.sizes)
     return Workload(
         compute=np.repeat(compute, counts),
         io=np.repeat(io, counts),
@@ -140,7 +158,7 @@ def _loads(rng: np.random.Generator, means: Floats, choices: Choices) -> Floats:
 
 
 def _sizes(rng: np.random.Generator, n: int, mean: float, sizes: Sizes) -> Longs:
-    """Return n powers of two with an expected value of `mean`."""
+    """Return n powers of two around `mean`, which all but "poisson" and "normal" have."""
     exponents = np.arange(EXPONENTS)
     powers: Floats = np.exp2(exponents, dtype=np.float64)
     mean = float(np.clip(mean, 1.0, powers[-1]))
@@ -149,6 +167,10 @@ def _sizes(rng: np.random.Generator, n: int, mean: float, sizes: Sizes) -> Longs
         weights = stats.binom.pmf(exponents, EXPONENTS - 1, p)
     elif sizes == "geometric":
         weights = _geometric(powers, mean)
+    elif sizes == "poisson":
+        weights = stats.poisson.pmf(exponents, np.log2(mean))
+    elif sizes == "normal":
+        weights = stats.norm.pdf(exponents, np.log2(mean), EXPONENT_DEVIATION)
     else:
         below = min(int(np.log2(mean)), EXPONENTS - 2)
         part = mean / powers[below] - 1

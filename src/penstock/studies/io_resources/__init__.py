@@ -15,7 +15,7 @@ from penstock.studies.study import Study
 from penstock.studies.table import Table
 from penstock.studies.texts import findings_of
 
-VERSION = 2
+VERSION = 3
 
 
 def cells_of(size: Size) -> list[Cell]:
@@ -23,6 +23,7 @@ def cells_of(size: Size) -> list[Cell]:
     return [
         cell
         for name, scenario in scenarios.SCENARIOS.items()
+        if scenario.at_hand()
         for cell in every(name, scenario.points(size), scenario.sets[size])
     ]
 
@@ -30,7 +31,8 @@ def cells_of(size: Size) -> list[Cell]:
 def findings(results: Results) -> Findings:
     """Return the claims and figures."""
     table, size = Table(results.rows), results.campaign.size
-    sets = ", ".join(f"{name} {one.sets[size]}" for name, one in scenarios.SCENARIOS.items())
+    run = {name: one for name, one in scenarios.SCENARIOS.items() if table.points(name)}
+    sets = "; ".join(f"{name}: {one.sets[size]}" for name, one in run.items())
     return findings_of(
         "io-resources",
         claims=[*performance.claims(table), *robustness.claims(table), *search.claims(table)],

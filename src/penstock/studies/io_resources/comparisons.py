@@ -21,7 +21,9 @@ NAMES = {
     IDLE: "Machine-IdleTime",
     BANDWIDTH: "aggregate bandwidth",
 }
-NODES, OST, TWENTY, MEASURED = "io-nodes", "ost", "twenty-jobs", "measured-counts"
+NODES, MEASURED = "io-nodes", "measured-counts"
+BY_JOBS = {40: NODES, 30: "thirty-jobs", 20: "twenty-jobs"}
+"""The scenario with each number of jobs K, which the paper does not print."""
 LOW, HIGH = (0.1, 0.2, 0.3), (0.8, 0.9, 1.0)
 """The loads that "low" and "high" mean here; the paper gives none."""
 BEST, N_SYS, T_CPU, STATIC, STRICT = "best-bandwidth", "n-sys", "t-cpu", "static", "t-cpu, strict"

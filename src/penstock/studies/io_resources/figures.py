@@ -7,11 +7,12 @@ import numpy as np
 from penstock.campaign.journal import CellId
 from penstock.model.curve import Shape
 from penstock.report.findings import Curves, Figure, Series
-from penstock.sim.generators.io_resources import mn4_curves, ost_curves
+from penstock.sim.generators.io_resources import JOBS, mn4_curves, ost_curves
 from penstock.studies.io_resources import search
 from penstock.studies.io_resources.comparisons import (
     BEST,
     BY_COUNT,
+    BY_JOBS,
     BY_OTHERS,
     HIGH,
     IDLE,
@@ -22,18 +23,24 @@ from penstock.studies.io_resources.comparisons import (
     N_SYS,
     NAMES,
     NODES,
-    OST,
     PAPER,
     SLOWDOWN,
     SPREAD,
     STATIC,
     T_CPU,
-    TWENTY,
     Sweep,
     figure,
 )
 from penstock.studies.io_resources.robustness import FIGURE_12, approximate
-from penstock.studies.io_resources.scenarios import ALLOCATORS, MCKP, PLACERS, learnt, pair
+from penstock.studies.io_resources.scenarios import (
+    ALLOCATORS,
+    MCKP,
+    OST,
+    OST_MEASURED,
+    PLACERS,
+    learnt,
+    pair,
+)
 from penstock.studies.panels import curves, dots, means
 from penstock.studies.table import Floats, Table, bootstrap, curve
 
@@ -139,9 +146,16 @@ def _by_curves(table: Table) -> Iterator[Figure]:
     series = [_spread("synthetic", synthetic[0].counts, parts)]
     title = f"{len(synthetic)} synthetic curves"
     drawn = curves(title, "storage targets", PART, series, bottom=0, top=1.1)
-    targets, twenty = Sweep(table, OST), Sweep(table, TWENTY)
+    targets = Sweep(table, OST)
     yield figure("figure-13", [drawn, *_both_metrics(targets)], sets=targets.sets())
-    yield figure("twenty-jobs", _both_metrics(twenty), sets=twenty.sets(20))
+    if table.points(OST_MEASURED):
+        measured = Sweep(table, OST_MEASURED)
+        yield figure("figure-13-measured", _both_metrics(measured), sets=measured.sets())
+    for jobs, scenario in BY_JOBS.items():
+        if jobs != JOBS:
+            sweep = Sweep(table, scenario)
+            panels = _both_metrics(sweep)
+            yield figure("jobs", panels, name=scenario, sets=sweep.sets(jobs), jobs=jobs)
 
 
 def _spread(label: str, counts: tuple[int, ...], parts: Floats) -> Series:

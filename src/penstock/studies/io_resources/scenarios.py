@@ -4,12 +4,17 @@ A point is a load: the sets of a point have an I/O-load(pi_sys) within 0.05 of i
 bins do. The paper does not print its thetas. Here theta is drawn evenly within 0.15 of the point,
 again and again until the set's load falls into the bin. The paper evaluates "over 100" sets a
 scenario: 100 a point at full size.
+
+Where the environment variable PENSTOCK_DATA names a directory with `ost-curves.csv`, measured
+curves over storage targets, Figure 13 is made with these too.
 """
 
+import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +23,22 @@ from penstock import registry
 from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import FULL, QUICK, Size
-from penstock.learn.curves import ClassCurves
+from penstock.learn.curves import ClassCurves, Scale
 from penstock.model import Curve, Job, Snapshot
 from penstock.policies._support.local_search import METRICS, costs
 from penstock.policies.allocation.search import Search, SearchResult
+from penstock.sim.evaluate.judge import mean_verdict
 from penstock.sim.evaluate.placements import JobSet, Outcome, Places
-from penstock.sim.generators.io_resources import JOBS, SITE, io_resources, mn4_curves, ost_curves
+from penstock.sim.generators.io_resources import (
+    JOBS,
+    OST_FILE,
+    SITE,
+    OstProfile,
+    io_resources,
+    measured_ost_curves,
+    mn4_curves,
+    ost_curves,
+)
 from penstock.studies.table import row
 
 BIN, AROUND = 0.05, 0.15
@@ -31,7 +46,7 @@ NOISE = 0.1
 """By how much phases vary where a search is tried on phases that its judge does not know."""
 LOADS = tuple(round(0.1 * k, 1) for k in range(1, 11))
 BEYOND = (1.2, 1.5, 1.8)
-"""Loads past saturation, which the paper does not show."""
+"""Loads past saturation."""
 NON_CLAIRVOYANT, CLAIRVOYANT, RANDOM = "greedy-non-clairvoyant", "greedy-clairvoyant", "random"
 PLACERS = (CLAIRVOYANT, NON_CLAIRVOYANT, RANDOM)
 ALLOCATORS: Mapping[str, tuple[str, Mapping[str, object]]] = {
@@ -43,6 +58,25 @@ ALLOCATORS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "t-cpu, strict": ("t-cpu", {"strict": True}),
 }
 MCKP = "mckp + exclusive"
+SCALES: Mapping[str, Scale] = {
+    "approximate": "peak",
+    "same function": "none",
+    "scaled by b(1)": "first",
+}
+"""The ways to read Figure 11: what all jobs of a class have in common. The first is ours."""
+STEEP_EXACT = "approximate but for n_sys > 1"
+"""Classes only, except for the jobs whose least stress is at several resources."""
+GENERATORS: Mapping[str, OstProfile] = {
+    "s 0.1 to 0.6": OstProfile(),
+    "near linear, s up to 0.1": OstProfile(serial=(0.0, 0.1)),
+    "s up to 0.05, none flat": OstProfile(serial=(0.0, 0.05), flat=0.0),
+    "half flat": OstProfile(flat=0.5),
+    "s 0.4 to 1": OstProfile(serial=(0.4, 1.0)),
+}
+"""Ways to draw synthetic curves over storage targets; the first is the generator's own."""
+OST, OST_MEASURED = "ost", "ost-measured"
+TRIALS = 4
+"""Trials of a placement, each with other starts and other phases."""
 BUDGET: Mapping[Size, int] = {"full": 500, "fast": 200, "quick": 25}
 """Simulations that a search may make."""
 NAMED = (0.1, 0.2, 0.3, 0.5, 0.6, 0.8, 0.9, 1.0, 1.8)
@@ -73,12 +107,35 @@ class Scenario:
     options: Mapping[str, object] = field(default_factory=dict)
     approximate: Sequence[tuple[str, str]] = ()
     searches: Sequence[str] = ()
+    at_hand: Callable[[], bool] = lambda: True
+    """Whether its curves are there."""
 
     def points(self, size: Size) -> Sequence[float]:
         """Return the loads of a size."""
         if size == QUICK:
             return [load for load in self.fast if load in NAMED]
         return self.full if size == FULL else self.fast
+
+
+OWN = next(iter(GENERATORS))
+
+
+def targets(generator: str = OWN) -> str:
+    """Return the scenario of a generator of curves over storage targets."""
+    return OST if generator == OWN else f"{OST}, {generator}"
+
+
+def _ost_file() -> Path | None:
+    folder = os.environ.get("PENSTOCK_DATA")
+    file = Path(folder) / OST_FILE if folder else None
+    return file if file is not None and file.exists() else None
+
+
+@cache
+def _measured_targets() -> tuple[Curve, ...]:
+    file = _ost_file()
+    assert file is not None, "a scenario that is not at hand has no cells"
+    return measured_ost_curves(file)
 
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -95,13 +152,17 @@ SCENARIOS: Mapping[str, Scenario] = {
             ("t-cpu", NON_CLAIRVOYANT),
         ),
     ),
-    "twenty-jobs": Scenario(
-        drawn="twenty-jobs",
-        full=LOADS,
-        fast=LOADS,
-        sets={"full": 100, "fast": 12, "quick": 2},
-        jobs=20,
-    ),
+    **{
+        name: Scenario(
+            drawn=name,
+            full=LOADS,
+            fast=LOADS,
+            sets={"full": 100, "fast": 16, "quick": 2},
+            jobs=jobs,
+            placers=PLACERS,
+        )
+        for name, jobs in (("twenty-jobs", 20), ("thirty-jobs", 30))
+    },
     "measured-counts": Scenario(
         drawn="io-nodes",
         full=LOADS,
@@ -109,12 +170,23 @@ SCENARIOS: Mapping[str, Scenario] = {
         sets={"full": 100, "fast": 12, "quick": 2},
         options={"measured": True},
     ),
-    "ost": Scenario(
-        drawn="ost",
+    **{
+        targets(name): Scenario(
+            drawn=OST,
+            full=LOADS,
+            fast=LOADS,
+            sets={"full": 100, "fast": 16 if name == OWN else 8, "quick": 2},
+            curves=partial(ost_curves, profile=profile),
+        )
+        for name, profile in GENERATORS.items()
+    },
+    OST_MEASURED: Scenario(
+        drawn=OST_MEASURED,
         full=LOADS,
         fast=LOADS,
         sets={"full": 100, "fast": 16, "quick": 2},
-        curves=ost_curves,
+        curves=_measured_targets,
+        at_hand=lambda: _ost_file() is not None,
     ),
     "search": Scenario(
         drawn="io-nodes",
@@ -125,11 +197,11 @@ SCENARIOS: Mapping[str, Scenario] = {
         searches=METRICS,
     ),
     "search-ost": Scenario(
-        drawn="ost",
+        drawn=OST,
         full=LOADS,
         fast=(0.2, 0.5, 0.8),
         sets={"full": 10, "fast": 3, "quick": 1},
-        curves=ost_curves,
+        curves=partial(ost_curves, profile=GENERATORS[OWN]),
         placers=PLACERS,
         searches=METRICS[:1],
     ),
@@ -149,9 +221,9 @@ def draw(scenario: Scenario, load: float, seed: Sequence[int]) -> list[Job]:
 
 
 @cache
-def learnt(curves: Callable[[], tuple[Curve, ...]]) -> ClassCurves:
+def learnt(curves: Callable[[], tuple[Curve, ...]], scale: Scale = "peak") -> ClassCurves:
     """Return what can be learnt of a data set's classes."""
-    return ClassCurves.fit(curves())
+    return ClassCurves.fit(curves(), scale=scale)
 
 
 def run_cell(cell: Cell, *, seed: int, budget: int) -> list[dict[str, Value]]:
@@ -183,10 +255,21 @@ class _Met:
         self._cell, self._scenario, self._luck = cell, scenario, luck
         self._view = Snapshot.of(jobs, SITE)
         self._set = JobSet(jobs, SITE)
-        self._noisy = JobSet(jobs, SITE, noise=NOISE, seed=luck) if scenario.searches else None
-        classes = learnt(scenario.curves)
-        self._believed = Snapshot.of(
-            [replace(j, curve=classes.approximate(j.curve)) for j in jobs if j.curve is not None],
+        # Not the judge's own starts, whose seeds are single numbers.
+        self._trials = [
+            JobSet(jobs, SITE, noise=NOISE, apart=True, seed=(luck, k))
+            for k in range(TRIALS if scenario.searches else 0)
+        ]
+
+    def _believed(self, scale: Scale = "peak", *, but_for: Iterable[str] = ()) -> Snapshot:
+        """Return the jobs with the curves of their classes, some with their own."""
+        classes, exact = learnt(self._scenario.curves, scale), set(but_for)
+        return Snapshot.of(
+            [
+                job if job.id in exact else replace(job, curve=classes.approximate(job.curve))
+                for job in self._view.jobs.values()
+                if job.curve is not None
+            ],
             SITE,
         )
 
@@ -198,10 +281,15 @@ class _Met:
                 yield pair(name, placer), self._places(placer, counts, self._view)
         counts = _policy("allocation", "mckp", {"shared": True}).allocate(self._view)
         yield MCKP, self._places("exclusive", counts, self._view)
-        for name, placer in self._scenario.approximate:
-            counts = self._counts(name, self._believed)
-            places = self._places(placer, counts, self._believed)
-            yield f"{pair(name, placer)}, approximate", places
+        if not self._scenario.approximate:
+            return
+        several = [job for job, count in self._counts("n-sys", self._view).items() if count > 1]
+        known = {label: self._believed(scale) for label, scale in SCALES.items()}
+        known[STEEP_EXACT] = self._believed(but_for=several)
+        for label, view in known.items():
+            for name, placer in self._scenario.approximate:
+                counts = self._counts(name, view)
+                yield f"{pair(name, placer)}, {label}", self._places(placer, counts, view)
 
     def _counts(self, name: str, view: Snapshot) -> Mapping[str, int]:
         policy, options = ALLOCATORS[name]
@@ -223,29 +311,46 @@ class _Met:
                 name,
                 **_values(outcome),
                 spread=outcome.spread,
+                follows_jobs=_follows_jobs(outcome, places),
+                several=int((outcome.counts > 1).sum()),
                 resources=int(outcome.counts.sum()),
                 load=self._set.load(outcome.counts),
                 least_load=self._set.least_load,
             )
-            for name, outcome in zip(named, outcomes, strict=True)
+            for (name, places), outcome in zip(named.items(), outcomes, strict=True)
         ]
-        if self._noisy is not None:
-            noisy = self._noisy.simulate_all(list(named.values()))
-            for one, outcome in zip(rows, noisy, strict=True):
-                one |= {f"noisy_{key}": value for key, value in _values(outcome).items()}
+        if self._trials:
+            trials = [one.simulate_all(list(named.values())) for one in self._trials]
+            for one, verdict in zip(
+                rows, map(mean_verdict, zip(*trials, strict=True)), strict=True
+            ):
+                one |= {f"trial_{name}": getattr(verdict, name) for name in TRIED}
         return rows
 
     def searched(self, metric: str, budget: int) -> list[dict[str, Value]]:
         """Search with exact curves, and for the first metric with approximated ones too."""
         policy = {"metric": metric, "budget": budget, "seed": self._luck}
-        known = [(self._view, ""), (self._believed, ", approximate")]
         rows: list[dict[str, Value]] = []
-        for view, name in known if metric == METRICS[0] else known[:1]:
+        for label in ("", ", approximate") if metric == METRICS[0] else ("",):
             search: Search = _policy("allocation", "search", policy)
-            result = search.find(view)
-            places = {f"search, {metric}{name}": self._set.places(result.places)}
+            result = search.find(self._believed() if label else self._view)
+            places = {f"search, {metric}{label}": self._set.places(result.places)}
             rows += [one | _account(result, metric, budget) for one in self.rows(places)]
         return rows
+
+
+TRIED = ("mean_slowdown", "idle_time", "bandwidth")
+
+
+def _follows_jobs(outcome: Outcome, places: Places) -> float | None:
+    """Return the correlation of resources' occupancy with their numbers of jobs.
+
+    None: all have the same number.
+    """
+    jobs = np.bincount([r for where in places for r in where], minlength=SITE.resources)
+    if outcome.occupancy is None or np.ptp(jobs) == 0:
+        return None
+    return float(np.corrcoef(jobs, outcome.occupancy)[0, 1])
 
 
 def _values(outcome: Outcome) -> dict[str, Value]:
@@ -273,8 +378,13 @@ def _account(result: SearchResult, metric: str, budget: int) -> dict[str, Value]
         (v.mean_slowdown, v.idle_time, v.bandwidth)
         for v in (verdict for _, verdict in result.front)
     )
+    pairs = " ".join(
+        f"{name.replace(' ', '_')}:{v.mean_slowdown:.6g}:{v.idle_time:.6g}"
+        for name, v in result.starts.items()
+    )
     return {
         "evaluations": result.evaluations,
+        "pairs": pairs,
         **after,
         "front_size": len(front),
         "front": " ".join(":".join(f"{value:.6g}" for value in point) for point in front),

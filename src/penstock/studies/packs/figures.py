@@ -11,6 +11,8 @@ from penstock.studies.packs.scenarios import (
     BACKFILL,
     BASE,
     DOMINANT,
+    ERRORS,
+    ESTIMATES,
     FIFO,
     FIRST_FIT,
     IO_NODES,
@@ -177,6 +179,17 @@ def _beyond(table: Table, workloads: str) -> Iterator[Figure]:
         panels.append(curves(title, "sensitivity S", OVER, series, lines=ONE, log_x=True))
     count = len(table.rows("sensitivity-1", SENSITIVITIES[0], FIRST_FIT))
     yield figure("sensitivity", panels, count=count)
+
+    panels = []
+    for r in PAPER:
+        series = [
+            curve(p, {x: at(table, f"{ESTIMATES}-{r}", x, MAKESPAN, p) for x in ERRORS})
+            for p in (S_1, DOMINANT)
+        ]
+        title = f"{r} I/O node{'s' if r > 1 else ''}"
+        panels.append(curves(title, "factor of error", OVER, series, lines=ONE, bottom=0))
+    count = len(table.rows(f"{ESTIMATES}-1", ERRORS[0], FIRST_FIT))
+    yield figure("estimates", panels, count=count)
 
     policies = (S_1, BACKFILL, NO_BARRIERS, DOMINANT)
     panels = [

@@ -24,6 +24,8 @@ FAIR = ("worst-stretch", "lowest-io-ratio")
 BALANCED = ("worst-stretch", "shortest-io", "longest-remaining")
 EQUAL = 1.01
 """Stretches within one percent are alike."""
+MUCH = 0.05
+"""How much lower than FIFO's a stretch must be to be "much better"; the paper has no figure."""
 
 
 def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
@@ -101,6 +103,7 @@ def _against_fifo(table: Table) -> Iterator[Claim]:
         return ", ".join(f"{order} {values[order]:.3f}" for order in orders)
 
     fifo = f", FIFO {stretch[FIFO]:.3f}"
+    least = min(1 - _stretch(table, o, x) / _stretch(table, FIFO, x) for o in FAIR for x in BATCHES)
     yield claim(
         "fig-5-longest-io-shortest",
         listed(stretch, WORST) + fifo,
@@ -111,8 +114,9 @@ def _against_fifo(table: Table) -> Iterator[Claim]:
     )
     yield claim(
         "fig-5-serving-worst-stretch",
-        listed(stretch, FAIR) + fifo,
-        all(_stretch(table, o, x) < _stretch(table, FIFO, x) for o in FAIR for x in BATCHES),
+        listed(stretch, FAIR) + fifo + f"; the least that one of them is lower: {least:.1%}",
+        least >= MUCH,
+        much=100 * MUCH,
     )
     yield claim(
         "figs-6-and-8-worst-stretch-shortest",

@@ -1,9 +1,10 @@
 """The scenarios of paper packs, Section 6.2, and ours beyond it, as data.
 
-Workloads are those of Section 6.2.2: for each alpha_gen in {0.5, 0.75, ..., 10} the paper draws
-ten, we too at full size and three in the fast one. All numbers of I/O nodes, sensitivities and
-packers meet the same ones. Scenarios over something else than alpha_gen take one value of it a
-workload, in an order that covers the range evenly however few they are.
+Workloads are those of Section 6.2.2: ten for each alpha_gen in {0.5, 0.75, ..., 10}, as in the
+paper; the quick size has fewer. All numbers of I/O nodes, sensitivities and packers meet the same
+ones, but what was chosen with these workloads in sight is judged on others ("fresh"). Scenarios
+over something else than alpha_gen take one value of it per workload, in an order that covers the
+range evenly however few they are.
 
 Rows are compared as ratios, workload by workload, with geometric means. The paper plots against
 alpha as drawn, not as asked for (Section 6.2.2), so points are gathered into bins of alpha.
@@ -11,7 +12,7 @@ alpha as drawn, not as asked for (Section 6.2.2), so points are gathered into bi
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,10 @@ from penstock import registry
 from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import QUICK, Size
-from penstock.model import Schedule, Site
+from penstock.model import Job, Schedule, Site
 from penstock.sim.evaluate import packs
 from penstock.sim.evaluate.packs import PackedRun
-from penstock.sim.generators.packs import ALPHAS, PARTITION, Choices, alpha
+from penstock.sim.generators.packs import ALPHAS, PARTITION, TWELVE, Choices, alpha
 from penstock.sim.generators.packs import packs as draw
 from penstock.sim.workload import Workload
 from penstock.studies.study import published
@@ -50,15 +51,36 @@ SHARED = ("fair-share", "greedy-yield", "greedy-com")
 """Beyond list orders: bandwidth that is shared, and transfers that are interrupted for others."""
 IO_NODES = (1, 2, 3, 4, 5)
 SENSITIVITIES = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
-VARIANTS: Mapping[str, Choices] = {
-    "as chosen": Choices(),
-    "0.1 a variance": Choices(deviation=0.1**0.5),
-    "loads up to 2": Choices(loads=(0.0, 2.0)),
-    "loads 0.05 to 0.95": Choices(loads=(0.05, 0.95)),
-    "sizes geometric": Choices(sizes="geometric"),
-    "sizes adjacent": Choices(sizes="adjacent"),
+ERRORS = (1.0, 1.5, 3.0)
+"""Factors by which estimates are wrong: the standard deviation of a log-normal error."""
+IO_NODES_PREFIX, CHOICES, FRESH, ESTIMATES = "io-nodes", "choices", "fresh", "estimates"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A way to draw workloads that differs from ours."""
+
+    choices: Choices
+    grid: Sequence[float] = ALPHAS
+
+
+THREE_Q = Choices(sizes="geometric", size_factor=3.0)
+"""Chosen after a look at the paper's figures (of 2 and 3), and not as printed."""
+VARIANTS: Mapping[str, Variant] = {
+    "0.1 a variance": Variant(choices=Choices(deviation=0.1**0.5)),
+    "I/O loads up to 2": Variant(choices=Choices(loads=(0.0, 2.0))),
+    "I/O loads 0.05 to 0.95": Variant(choices=Choices(loads=(0.05, 0.95))),
+    "sizes adjacent": Variant(choices=Choices(sizes="adjacent")),
+    "sizes geometric": Variant(choices=Choices(sizes="geometric")),
+    "sizes poisson": Variant(choices=Choices(sizes="poisson")),
+    "sizes normal": Variant(choices=Choices(sizes="normal")),
+    "sizes geometric of 3 Q (not as printed)": Variant(choices=THREE_Q),
+    "12 loads, sizes geometric": Variant(choices=Choices(sizes="geometric"), grid=TWELVE),
+    "12 loads, sizes poisson": Variant(choices=Choices(sizes="poisson"), grid=TWELVE),
+    "12 loads, sizes normal": Variant(choices=Choices(sizes="normal"), grid=TWELVE),
+    "12 loads, sizes geometric of 3 Q (not as printed)": Variant(choices=THREE_Q, grid=TWELVE),
 }
-"""The open choices of the generator, one changed at a time."""
+"""The open choices of the generator: each by itself, and sizes together with the grid of loads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +107,10 @@ class Scenario:
     choices: Callable[[float], Choices] = lambda _: Choices()
     quick: Sequence[float] = ()
     """The points of the quick size, where they are fewer."""
+    drawn: str = "packs"
+    """Scenarios with the same name here meet the same workloads."""
+    errors: bool = False
+    """x is the factor by which estimates of compute time and volume are wrong."""
 
     def points_of(self, size: Size) -> Sequence[float]:
         """Return the points of a size."""
@@ -96,18 +122,28 @@ def _at_x(x: float, _: int) -> float:
 
 
 def _of_workload(_: float, workload: int) -> float:
-    # 16 and 39 have no common divisor, so 39 workloads have each value once.
-    return float(ALPHAS[16 * workload % len(ALPHAS)])
+    return _spread(ALPHAS, workload)
+
+
+def _of_variant(x: float, workload: int) -> float:
+    return _spread(_variant(x).grid, workload)
+
+
+def _spread(grid: Sequence[float], workload: int) -> float:
+    # Steps without a divisor in common with 39 and 12: as many workloads have each value once.
+    return float(grid[(16 if len(grid) == len(ALPHAS) else 5) * workload % len(grid)])
+
+
+def _variant(x: float) -> Variant:
+    return list(VARIANTS.values())[int(x)]
 
 
 FIT = Contender(label=FIRST_FIT, packer="first-fit")
 ONE = Contender(label=S_1, packer="pack-partition")
 TO_ALPHA = Contender(label=S_ALPHA, packer="pack-partition", options={"sensitivity": "alpha"})
-BEYOND = (
-    Contender(label=BACKFILL, packer="backfill"),
-    Contender(label=NO_BARRIERS, packer="no-barriers"),
-    Contender(label=DOMINANT, packer="dominant-share"),
-)
+QUEUE = Contender(label=NO_BARRIERS, packer="no-barriers")
+SHARE = Contender(label=DOMINANT, packer="dominant-share")
+BEYOND = (Contender(label=BACKFILL, packer="backfill"), QUEUE, SHARE)
 SEEING = Contender(label=BALANCED, packer="first-fit", options={"estimate": "io-bound"})
 ONE_IO_NODE = Contender(label=LONGEST_REMAINING, packer="pack-partition", order="longest-remaining")
 
@@ -127,12 +163,12 @@ def _orders() -> tuple[Contender, ...]:
 
 SCENARIOS: Mapping[str, Scenario] = {
     **{
-        f"io-nodes-{r}": Scenario(
+        f"{IO_NODES_PREFIX}-{r}": Scenario(
             io_nodes=r,
             contenders=(FIT, ONE, TO_ALPHA, *BEYOND, *((ONE_IO_NODE,) if r == 1 else (SEEING,))),
             points=ALPHAS,
             quick=ALPHAS[::2],
-            workloads={"full": 10, "fast": 3, "quick": 1},
+            workloads={"full": 10, "fast": 10, "quick": 1},
             alpha_gen=_at_x,
         )
         for r in IO_NODES
@@ -159,15 +195,37 @@ SCENARIOS: Mapping[str, Scenario] = {
         for r in (1, 3)
     },
     **{
-        f"choices-{r}": Scenario(
+        f"{CHOICES}-{r}": Scenario(
             io_nodes=r,
             contenders=(FIT, ONE, TO_ALPHA),
             points=range(len(VARIANTS)),
-            workloads={"full": 117, "fast": 39, "quick": 3},
-            alpha_gen=_of_workload,
-            choices=lambda x: list(VARIANTS.values())[int(x)],
+            workloads={"full": 390, "fast": 78, "quick": 4},
+            alpha_gen=_of_variant,
+            choices=lambda x: _variant(x).choices,
         )
         for r in (1, 3, 5)
+    },
+    **{
+        f"{ESTIMATES}-{r}": Scenario(
+            io_nodes=r,
+            contenders=(FIT, ONE, SHARE),
+            points=ERRORS,
+            workloads={"full": 390, "fast": 78, "quick": 4},
+            alpha_gen=_of_workload,
+            errors=True,
+        )
+        for r in (1, 3, 5)
+    },
+    **{
+        f"{FRESH}-{r}": Scenario(
+            io_nodes=r,
+            contenders=(FIT, ONE, QUEUE, SHARE),
+            points=(0,),
+            workloads={"full": 390, "fast": 78, "quick": 13},
+            alpha_gen=_of_workload,
+            drawn=FRESH,
+        )
+        for r in IO_NODES
     },
 }
 
@@ -177,18 +235,36 @@ def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
     scenario = SCENARIOS[cell.scenario]
     alpha_gen = scenario.alpha_gen(cell.x, cell.workload)
     # Not the scenario's name: the same workloads behind one and behind several I/O nodes.
-    drawn = (seed, zlib.crc32(b"packs"), round(alpha_gen * 1000), cell.workload)
+    key = zlib.crc32(scenario.drawn.encode())
+    drawn = (seed, key, round(alpha_gen * 1000), cell.workload)
     workload = draw(alpha_gen, seed=drawn, choices=scenario.choices(cell.x))
-    return [_row(cell, scenario, workload, contender) for contender in scenario.contenders]
+    site = Site(nodes=PARTITION * scenario.io_nodes, resources=scenario.io_nodes)
+    jobs = packs.known_jobs(workload, site)
+    if scenario.errors:
+        jobs = misjudged(jobs, cell.x, seed=drawn)
+    return [_row(cell, site, workload, jobs, contender) for contender in scenario.contenders]
+
+
+def misjudged(jobs: Sequence[Job], factor: float, *, seed: Sequence[int]) -> list[Job]:
+    """Return jobs whose compute time and volume are each off by a log-normal factor.
+
+    A larger factor makes the same errors larger.
+    """
+    errors = np.random.default_rng([*seed, 1]).standard_normal((len(jobs), 2))
+    wrong = np.exp(np.log(factor) * errors).tolist()
+    return [
+        replace(job, compute=by * (job.compute or 0.0), volume=to * (job.volume or 0.0))
+        for job, (by, to) in zip(jobs, wrong, strict=True)
+    ]
 
 
 def _row(
-    cell: Cell, scenario: Scenario, workload: Workload, contender: Contender
+    cell: Cell, site: Site, workload: Workload, jobs: Sequence[Job], contender: Contender
 ) -> dict[str, Value]:
     varied = {contender.varied: cell.x} if contender.varied else {}
     packer = registry.policy("packing", contender.packer, {**contender.options, **varied})
-    site = Site(nodes=PARTITION * scenario.io_nodes, resources=scenario.io_nodes)
-    run = packs.run(workload, packer, published(contender.order), site)
+    schedule = packer.pack(jobs, site)
+    run = packs.run_schedule(workload, schedule, published(contender.order), site)
     metrics = packs.measure(run)
     return row(
         cell,
@@ -247,16 +323,18 @@ def _balance(run: PackedRun) -> float:
 
 
 claim = claims_of("packs")
-BASE = "io-nodes-1"
+BASE = f"{IO_NODES_PREFIX}-1"
 MAKESPAN, STRETCH, PACK_STRETCH = "makespan", "max_stretch", "pack_stretch"
 EDGES = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, np.inf)
 FEWEST = 3
 """Workloads that a bin needs to be shown."""
 
 
-def column(table: Table, scenario: str, policy: str, metric: str) -> Floats:
-    """Return a metric of all workloads of a scenario, over all points, in one order."""
-    points = table.points(scenario)
+def column(
+    table: Table, scenario: str, policy: str, metric: str, among: Sequence[float] | None = None
+) -> Floats:
+    """Return a metric of all workloads of a scenario, over all points or some, in one order."""
+    points = [x for x in table.points(scenario) if among is None or x in among]
     return np.concatenate([table.values(scenario, x, policy, metric) for x in points])
 
 
