@@ -17,6 +17,7 @@ from campaign.failing_cells import dies, dies_once, fails
 from penstock.campaign.cells import (
     RESULTS,
     Campaign,
+    Cell,
     every,
     run,
 )
@@ -177,6 +178,30 @@ def test_results_do_not_depend_on_cores_or_order(tmp_path: Path) -> None:
             results = run(campaign, tmp_path / name, executor=Inline())
         texts.append(rows_csv(results.rows))
     assert texts[0] == texts[1] == texts[2]
+
+
+WAIT = 0.3
+
+
+def waits(cell: Cell) -> list[dict[str, Any]]:
+    time.sleep(WAIT)
+    return [{"scenario": cell.scenario, "x": cell.x}]
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_only_cells_that_run_alone_are_timed_by_the_clock(tmp_path: Path, alone: bool) -> None:
+    """A cell that waits for a core takes no longer to compute; one that measures time does."""
+    campaign = Campaign(
+        study="test",
+        version=1,
+        size="fast",
+        seed=0,
+        cells=list(every("one", (0,), 1)),
+        work=waits,
+        alone=alone,
+    )
+    (seconds,) = run(campaign, tmp_path, executor=Inline()).seconds.values()
+    assert (seconds >= WAIT) is alone
 
 
 def test_progress_counts_what_was_there_before(tmp_path: Path) -> None:

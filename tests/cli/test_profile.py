@@ -241,3 +241,73 @@ def test_a_page_holds_its_pictures(penstock: Any, directory: Path) -> None:
     assert page.count("<img") == 2
     assert "data:image/svg+xml" in page
     assert 'src="http' not in page
+
+
+WORKLOAD = {
+    "jobs": [
+        {"id": "a", "phases": [[8, 2], [8, 2], [8, 2]]},
+        {"id": "b", "phases": [[8, 2], [8, 2]]},
+        {"id": "c", "phases": [[9, 91], [10, 90]]},
+        {"id": "once", "phases": [[5, 5]]},
+    ]
+}
+
+
+def test_the_sets_of_a_workload(penstock: Any, directory: Path) -> None:
+    """Worked out by hand in tests/sim/evaluate/test_site_sets.py."""
+    (directory / "jobs.json").write_text(json.dumps(WORKLOAD))
+    result = penstock("profile", "jobs.json", "--sets", "--window", "50s")
+    assert result.status == 0, result.err
+    assert "3 jobs with at least 2 I/O phases" in result.out
+    assert "left out: 1 with fewer phases, 0 below 100 MB/s" in result.out
+    assert "the bandwidth of 3 jobs is not known" in result.out
+    assert "S_1  3.16 s to 31.6 s       2  66.67%" in result.out
+    assert "2 sets             1 (25.00%)          1 (25.00%)" in result.out
+    assert "another job was in I/O for 7.9% of it" in result.out
+    assert "Cannot be said of 3 jobs in 4 windows" in result.out
+    answer = penstock("profile", "jobs.json", "--sets", "--window", "50s", "--json").json
+    assert answer["limits"] == {"bandwidth": 1e8, "phases": 2, "window": 50.0}
+    assert answer["jobs_by_set"] == {"1": 2, "2": 1}
+    assert answer["windows_by_sets"] == {"1": 3, "2": 1}
+    assert answer["shared"] == pytest.approx(15 / 191)
+    assert answer["answer"]["gain_possible"] is None
+
+
+def test_the_sets_of_a_folder_of_logs(penstock: Any, directory: Path) -> None:
+    """Of PyDarshan's examples one run has two phases and reaches 100 MB/s."""
+    shutil.copytree(EXAMPLES, directory / "logs")
+    plain = penstock("profile", "logs", "--json").json["profiles"]
+    two = [one for one in plain if len(one["phases"]) > 1]
+    fast = [
+        one
+        for one in two
+        if (one["read"] + one["written"])
+        >= 1e8 * sum(phase["ended"] - phase["began"] for phase in one["phases"])
+    ]
+    sets = penstock("profile", "logs", "--sets", "--json").json
+    assert (sets["jobs"], sets["slow"]) == (len(fast), len(two) - len(fast))
+    assert sets["few_phases"] == len(plain) - len(two)
+    assert sum(sets["jobs_by_set"].values()) == len(fast) > 0
+    out = penstock("profile", "logs", "--sets", "--workload", "jobs.json").out
+    assert "Cannot be said" in out
+    assert "only if logs has all of its jobs" in out
+    assert "workload: jobs.json" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("jobs.json", "--sets", "--window", "0s"), "--window: a window has no length"),
+        (("jobs.json", "--sets", "--least-bandwidth", "fast"), "--least-bandwidth: 'fast'"),
+        (("jobs.json", "jobs.json", "--sets"), "one workload file"),
+        (("jobs.json", "--sets", "--out", "o.json"), "are for logs"),
+        (("nowhere.json", "--sets"), "nowhere.json"),
+    ],
+)
+def test_wrong_input_of_sets(
+    penstock: Any, directory: Path, args: tuple[str, ...], message: str
+) -> None:
+    (directory / "jobs.json").write_text(json.dumps(WORKLOAD))
+    result = penstock("profile", *args)
+    assert result.status == 2
+    assert message in result.err

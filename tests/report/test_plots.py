@@ -223,3 +223,16 @@ def test_points_are_named_beside_the_axes_and_inside_the_figure() -> None:
     assert [text.get_text() for text in names] == ["search", "t-cpu"]
     boxes = [text.get_window_extent() for text in names]
     assert all(axes.get_window_extent().x1 < box.x0 < box.x1 < canvas.bbox.x1 for box in boxes)
+
+
+@pytest.mark.parametrize("jobs", [2, 12, 60])
+def test_the_key_of_lanes_is_inside_the_picture(jobs: int) -> None:
+    """It hung below the axes by a part of their height, and with twelve jobs out of the picture."""
+    names = [str(j) for j in range(jobs)]
+    canvas = draw(figure(replace(LANES, jobs=[*names, "a", "b"])))
+    (axes,) = canvas.axes
+    canvas.draw_without_rendering()
+    legend = axes.get_legend()
+    assert legend is not None
+    box, below = legend.get_window_extent(), axes.get_window_extent().y0
+    assert 0 <= box.y0 < box.y1 < below

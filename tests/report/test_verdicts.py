@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from penstock.report import html, tables
-from penstock.report.findings import Claim, ClaimLeftOut, Findings, Tally
+from penstock.report.findings import Claim, ClaimLeftOut, Findings, Tally, TextTable
 from penstock.studies import texts
 
 
@@ -70,4 +70,22 @@ def test_a_table_of_claims_says_for_which_readings_a_claim_holds() -> None:
     assert judged.why == "Rule: equal. Noise. Holds for: K = 20; not for: K = 30."
     assert judge("two", "2", True, readings={"a": True, "b": True}).why == (
         "Rule: equal. Holds for: a, b; not for: none."
+    )
+
+
+def test_tables_that_claims_refer_to_are_on_the_page_and_in_markdown() -> None:
+    one = TextTable(
+        name="weights",
+        title="weights: <small>.",
+        caption="Solved exactly.",
+        rows=[("weights", "slowdown"), ("89:1", "32.3%"), ("100:1", "99.0%")],
+    )
+    findings = Findings(title="A", summary="B", tables=[one])
+    page = html.page(findings, {})
+    assert "<h2>Tables</h2>" in page
+    assert "weights: &lt;small&gt;." in page
+    assert "99.0%" in page
+    assert tables.text_tables_markdown([one]) == (
+        "**weights: <small>.** Solved exactly.\n\n"
+        "| weights | slowdown |\n|---|---|\n| 89:1 | 32.3% |\n| 100:1 | 99.0% |\n"
     )

@@ -1,7 +1,6 @@
 """Real jobs do what their simulation says, and a study of them says so only if they do."""
 
 import json
-import math
 import subprocess
 import sys
 import time
@@ -16,14 +15,17 @@ from limits import HANG
 from penstock import registry
 from penstock.campaign.cells import Campaign, Cell, Results, every, run
 from penstock.campaign.journal import Row
+from penstock.campaign.machine_load import MachineLoad
 from penstock.core.ledger import knows
+from penstock.report.tables import tally
 from penstock.sim.engine import simulate
 from penstock.sim.metrics import Metrics, measure
 from penstock.studies import demo
-from penstock.studies.io_sets.gains import STRETCH, UTILIZATION
+from penstock.studies.io_sets.gains import METRICS, NAMES, STRETCH, UTILIZATION
 from penstock.studies.live import io_sets, packs, testbed
 from penstock.studies.live.testbed import TestbedError, measured
 from penstock.studies.packs.scenarios import ORDERS
+from penstock.studies.run_study import without_verdict
 from penstock.studies.table import Table
 
 JOB = Path(testbed.__file__).with_name("periodic_job.py")
@@ -54,22 +56,75 @@ def table(off: Sequence[float], *, unmanaged: float = 0.5, fail_opens: int = 0) 
     return Table(rows)
 
 
-def held(table: Table) -> list[bool | None]:
-    return [claim.holds for claim in io_sets.claims(table)]
+def held(table: Table) -> dict[str, str]:
+    """Return the verdicts: the paper's bar and ours for both metrics, better, gain, gates."""
+    names = (
+        *("Utilization, paper", "Max Stretch, paper", "Utilization, ours", "Max Stretch, ours"),
+        *("Utilization, better", "Max Stretch, better", "gain", "gates"),
+    )
+    claims = io_sets.claims(table)
+    return {name: claim.verdict for name, claim in zip(names, claims, strict=True)}
 
 
-def test_the_bar_is_that_four_of_five_runs_are_within_five_per_cent() -> None:
-    near, far = 0.01, -0.2
-    assert held(table([near] * 4 + [far])) == [True] * 5
-    assert held(table([near] * 3 + [far] * 2)) == [False, False, True, True, True]
+def differing(table: Table) -> dict[str, str]:
+    return {name: verdict for name, verdict in held(table).items() if verdict != "yes"}
+
+
+def test_four_of_five_runs_must_be_near_by_the_papers_bar_and_by_ours() -> None:
+    """3.5% of Utilization and 1.5% of Max Stretch are the paper's, 5% of both is ours."""
+    near, far = 0.01, 0.2
+    paper, ours = ([f"{NAMES[m]}, {bar}" for m in METRICS[:2]] for bar in ("paper", "ours"))
+
+    def not_near(*off: float) -> list[str]:
+        return [name for name in differing(table(off)) if name in paper + ours]
+
+    assert not_near(*[near] * 4, far) == []
+    assert not_near(*[near] * 3, far, far) == [*paper, *ours]
+    assert not_near(*[0.03] * 5) == ["Max Stretch, paper"]
+    assert not_near(*[0.04] * 5) == paper
+
+
+def test_whose_bar_is_said() -> None:
+    by = [claim.by for claim in io_sets.claims(table([0.0]))]
+    assert by[:4] == ["io-sets", "io-sets", "penstock", "penstock"]
 
 
 def test_managed_must_be_better_than_unmanaged() -> None:
-    assert held(table([0.0] * 5, unmanaged=1.1)) == [True, True, False, False, True]
+    worse = "Utilization, better", "Max Stretch, better", "gain"
+    assert differing(table([0.0] * 5, unmanaged=1.1)) == dict.fromkeys(worse, "no")
+    assert differing(table([0.0] * 5)) == {"gain": "no"}
+
+
+def test_better_in_the_mean_alone_depends_on_the_reading() -> None:
+    mixed = table([0.0] * 4 + [-0.3], unmanaged=0.8)
+    verdicts = held(mixed)
+    assert verdicts["Utilization, better"] == "1 of 2 readings"
+    assert verdicts["Max Stretch, better"] == "1 of 2 readings"
+    assert "n_H = 4 (0.700 : 0.800)" in io_sets.claims(mixed)[4].ours
+
+
+@pytest.mark.parametrize(
+    ("off", "verdict"),
+    [((-0.12, 0.04), "yes"), ((-0.12, -0.1), "no"), ((-0.12, 0.3), "no"), ((-0.19, 0.04), "no")],
+)
+def test_the_measured_gain_is_held_against_ten_to_thirty_per_cent(
+    off: tuple[float, float], verdict: str
+) -> None:
+    """Over 0.8, 0.88 and 1.04 gain 10 and 30%; 0.9 gains 12.5%, 1.3 gains 62%, 0.81 gains 1%."""
+    assert held(table(off, unmanaged=0.8))["gain"] == verdict
 
 
 def test_a_gate_that_opened_by_itself_is_told() -> None:
-    assert held(table([0.0] * 5, fail_opens=1))[-1] is False
+    assert held(table([0.0] * 5, fail_opens=1))["gates"] == "no"
+
+
+def test_a_busy_machine_gives_no_verdict_on_live_runs() -> None:
+    """Phases are a hundredth of the paper's: a late wake-up looks like a slow file system."""
+    busy = MachineLoad(busy=0.5, steal=0.0)
+    claims = [*io_sets.claims(table([0.0] * 5)), *demo.findings(demo_results(managed=0.8)).claims]
+    judged = [without_verdict(claim, busy) for claim in claims]
+    assert {claim.verdict for claim in judged} == {"not judged"}
+    assert "0 of 2 claims are seen to hold at a first look (2 without a verdict)" in tally(judged)
 
 
 def test_time_divided_by_a_hundred_keeps_the_sets() -> None:
@@ -300,4 +355,13 @@ def test_the_demo_has_jobs_of_two_sets_below_the_file_systems_limit() -> None:
     assert {policy.group(job) for job in jobs.jobs()} == {0, 1}
     assert 0.8 < jobs.omega < 1
     assert 8 <= len(jobs) <= 16
-    assert math.isclose(float(jobs.release.max()), 0.0)
+
+
+def test_the_demos_pairs_do_not_start_in_step() -> None:
+    """Two jobs of one period that begin together collide in every iteration: the worst case."""
+    jobs = demo.workload()
+    phase = jobs.release / jobs.w_iter
+    assert ((phase >= 0) & (phase < 1)).all()
+    assert len(set(phase.tolist())) == len(jobs)
+    assert np.array_equal(jobs.release, demo.workload().release)
+    assert not np.array_equal(jobs.release, demo.workload(seed=1).release)

@@ -306,6 +306,16 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TextTable:
+    """A small table beside the figures: a header and rows of text, with a caption."""
+
+    name: str
+    title: str
+    caption: str
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     """What results rest on: what was simulated, what emulated, what measured, each in a line."""
 
@@ -318,8 +328,8 @@ class Basis:
 class Findings:
     """The claims, table and figures of a study.
 
-    `table` is a header and rows of text, for a study that compares rather than claims;
-    `provenance` is how the results were made, item by item.
+    `table` is a header and rows of text, for a study that compares rather than claims; `tables`
+    have sweeps that claims refer to; `provenance` is how the results were made, item by item.
     """
 
     title: str
@@ -327,6 +337,7 @@ class Findings:
     claims: Sequence[Claim] = ()
     left_out: Sequence[ClaimLeftOut] = ()
     table: Sequence[Sequence[str]] = ()
+    tables: Sequence[TextTable] = ()
     figures: Sequence[Figure] = ()
     provenance: Items = ()
     basis: Basis = Basis()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import InputError
 from penstock.files import replacing
+from penstock.report.lane_looks import COMPUTE, OTHERS, TRANSFER, WAITING, key
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats
 
@@ -20,7 +22,7 @@ MOST_JOBS = 60
 ITERATIONS_IN_VIEW = 30
 MOST_BARS = 6000
 LONGEST_NAME = 18
-COMPUTE, LOST, TRANSFER, INK, OUTSIDE = "#c3c9d0", "#f6c28b", "#1f5fa8", "#333333", "#f2f2f2"
+INK, OUTSIDE = "#333333", "#f2f2f2"
 LANE = 0.86
 """The part of a row's height that is a whole resource."""
 Longs = NDArray[np.int64]
@@ -71,15 +73,11 @@ def draw(
         f"{', those that do I/O then' if len(view.jobs) < len(run.workload) else ''}"
     )
     lanes.set_title(f"{title}: {part}", loc="left", fontsize=11, pad=26, parse_math=False)
-    legend = [
-        Patch(color=TRANSFER, label="transferring (height: granted share)"),
-        Patch(color=LOST, label="waiting for a turn, or for more share"),
-        Patch(color=COMPUTE, label="computing"),
-    ]
+    legend = key()
     if window is not None and (window[0] > view.begin or window[1] < view.end):
         legend.append(Patch(color=OUTSIDE, label="outside the measured window"))
     lanes.legend(
-        handles=legend, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=8
+        handles=legend, loc="lower left", bbox_to_anchor=(0, 1), ncols=5, frameon=False, fontsize=8
     )
     with replacing(path) as partial:
         figure.savefig(partial, format=path.suffix[1:].lower())
@@ -148,9 +146,11 @@ def _draw_jobs(axes: Axes, run: Run, view: _View) -> None:
             start = run.start[j] if i == head else run.end[i - 1]
             computing.append((start, run.request[i], row + LANE - 0.12, row + LANE))
             in_io += [(run.request[i], run.end[i], bottom - usable, bottom) for bottom in lanes]
-    _bars(axes, in_io, LOST)
-    _bars(axes, computing, COMPUTE)
-    _bars(axes, _granted(run, view), TRANSFER)
+    granted, usable_then = _granted(run, view)
+    _bars(axes, in_io, **WAITING)
+    _bars(axes, computing, facecolor=COMPUTE)
+    _bars(axes, usable_then, facecolor=OTHERS)
+    _bars(axes, granted, facecolor=TRANSFER)
     names = [run.workload.id(j) for j in view.jobs.tolist()]
     short = [
         n if len(n) <= LONGEST_NAME else n[: LONGEST_NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
@@ -179,8 +179,8 @@ def _draw_jobs(axes: Axes, run: Run, view: _View) -> None:
         axes.spines[side].set_visible(False)
 
 
-def _granted(run: Run, view: _View) -> list[Bar]:
-    """Return the bars of granted shares: a lane for each resource of a job."""
+def _granted(run: Run, view: _View) -> tuple[list[Bar], list[Bar]]:
+    """Return the bars of granted shares, a lane for each resource of a job, and of all of it."""
     timeline = run.timeline
     assert timeline is not None
     row_of = np.full(len(run.workload), -1)
@@ -188,23 +188,25 @@ def _granted(run: Run, view: _View) -> list[Bar]:
     visible = (
         (timeline.start < view.end) & (timeline.end > view.begin) & (row_of[timeline.job] >= 0)
     )
-    bars = []
+    granted, usable = list[Bar](), list[Bar]()
     for k in np.flatnonzero(visible).tolist():
-        resources = run.workload.resources_of(int(timeline.job[k]))
+        job, span = int(timeline.job[k]), (timeline.start[k], timeline.end[k])
+        resources = run.workload.resources_of(job)
         lane = LANE / len(resources)
-        bottom = row_of[timeline.job[k]] + lane * (1 + resources.index(int(timeline.resource[k])))
-        top = bottom - lane * timeline.share[k]
-        bars.append((timeline.start[k], timeline.end[k], top, bottom))
-    return bars
+        bottom = row_of[job] + lane * (1 + resources.index(int(timeline.resource[k])))
+        granted.append((*span, bottom - lane * timeline.share[k], bottom))
+        usable.append((*span, bottom - lane * run.workload.max_share[job], bottom))
+    return granted, usable
 
 
-def _bars(axes: Axes, bars: list[Bar], color: str) -> None:
+def _bars(axes: Axes, bars: list[Bar], **look: Any) -> None:
     corners = [
         ((left, top), (right, top), (right, bottom), (left, bottom))
         for left, right, top, bottom in bars
     ]
     # An edge keeps phases that are narrower than a pixel in sight.
-    axes.add_collection(PolyCollection(corners, facecolors=color, edgecolors=color, linewidths=0.3))
+    edge = {"edgecolor": look["facecolor"], "linewidth": 0.3}
+    axes.add_collection(PolyCollection(corners, **(edge | look)))
 
 
 def _draw_load(axes: Axes, run: Run, view: _View) -> None:

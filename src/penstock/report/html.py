@@ -16,6 +16,7 @@ from penstock.report.findings import (
     Findings,
     Items,
     Tally,
+    TextTable,
 )
 from penstock.report.tables import tally
 
@@ -46,6 +47,7 @@ def content(
     parts: list[tuple[str, list[str]]] = [
         ("Claims", [claims_table(findings.claims, study=study)] if findings.claims else []),
         ("Claims of the paper that are not checked", left_out_list(findings.left_out)),
+        ("Tables", [piece for one in findings.tables for piece in _text_table(one)]),
         ("Figures", figure_list(findings.figures, pictures)),
     ]
     # Claims come first, unless the study compares rather than claims.
@@ -53,6 +55,12 @@ def content(
         columns, *rows = ([escape(cell) for cell in row] for row in findings.table)
         parts = [("Means", [table(columns, rows)]), *reversed(parts)]
     return [piece for title, pieces in parts if pieces for piece in (tag(heading, title), *pieces)]
+
+
+def _text_table(one: TextTable) -> list[str]:
+    columns, *rows = ([escape(cell) for cell in row] for row in one.rows)
+    text = f"{tag('strong', escape(one.title))} {escape(one.caption)}"
+    return [tag("p", text), table(columns, rows, numbers=range(1, len(columns)))]
 
 
 WIDTHS = (20, 12, 27, 6, 35)

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.transforms import ScaledTranslation
 
 from penstock.report.findings import Bars, HeatMap, Lanes
+from penstock.report.lane_looks import COMPUTE, OTHERS, TRANSFER, WAITING, key
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#555555")
 ABOVE, BELOW = "#0072B2", "#D55E00"
@@ -135,8 +136,9 @@ def draw_heat_map(axes: Any, panel: HeatMap) -> None:
     axes.set_ylabel(panel.y)
 
 
-COMPUTE, WAIT, IO, LACKING = "#d9e3ec", "#b5b5b5", "#0072B2", "#f3d9c6"
 HEIGHT = 0.74
+BELOW_LANES = 0.26
+"""Inches from the axes down to the key."""
 
 
 def draw_lanes(axes: Any, panel: Lanes) -> None:
@@ -148,18 +150,11 @@ def draw_lanes(axes: Any, panel: Lanes) -> None:
         if part.doing == "compute":
             axes.broken_barh(span, (bottom, HEIGHT), facecolors=COMPUTE, linewidth=0)
         elif part.doing == "wait":
-            axes.broken_barh(
-                span,
-                (bottom, HEIGHT),
-                facecolors="white",
-                edgecolor=WAIT,
-                hatch="/////",
-                linewidth=0,
-            )
+            axes.broken_barh(span, (bottom, HEIGHT), **WAITING)
         else:
             # Fill the whole lane, so that a part of the bandwidth looks like a part.
-            axes.broken_barh(span, (bottom, HEIGHT), facecolors=LACKING, linewidth=0)
-            axes.broken_barh(span, (bottom, HEIGHT * part.share), facecolors=IO, linewidth=0)
+            axes.broken_barh(span, (bottom, HEIGHT), facecolors=OTHERS, linewidth=0)
+            axes.broken_barh(span, (bottom, HEIGHT * part.share), facecolors=TRANSFER, linewidth=0)
     axes.set_xlim(*panel.window)
     axes.set_ylim(-0.6, len(panel.jobs) - 0.4)
     axes.set_yticks([place[job] for job in panel.jobs], panel.jobs)
@@ -173,16 +168,13 @@ def draw_lanes(axes: Any, panel: Lanes) -> None:
 
 def draw_key(axes: Any) -> None:
     """Explain the lanes in a line below them."""
-    parts = [
-        Patch(facecolor=COMPUTE, label="computing"),
-        Patch(facecolor=IO, label="transferring, as tall as its share"),
-        Patch(facecolor=LACKING, label="share that others have"),
-        Patch(facecolor="white", edgecolor=WAIT, hatch="/////", linewidth=0, label="waiting"),
-    ]
+    parts = key()
     axes.legend(
         handles=parts,
         loc="upper right",
-        bbox_to_anchor=(1.0, -0.16),
+        bbox_to_anchor=(1.0, 0.0),
+        bbox_transform=axes.transAxes
+        + ScaledTranslation(0, -BELOW_LANES, axes.figure.dpi_scale_trans),
         ncols=len(parts),
         frameon=False,
         fontsize=8,

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from penstock.report.findings import YES, Claim, ClaimLeftOut, Tally
+from penstock.report.findings import YES, Claim, ClaimLeftOut, Tally, TextTable
 
 COLUMNS = ("claim", "by", "paper", "ours", "holds", "why")
 TERMINAL = ("claim", "paper", "ours", "holds")
@@ -30,9 +30,11 @@ def tally(claims: Sequence[Claim]) -> str:
     if small:
         where = " and ".join(dict.fromkeys(c.repeats.study for c in small if c.repeats))
         hold = sum(claim.verdict == YES for claim in small)
+        unclear = sum(claim.holds is None for claim in small)
+        unseen = f" ({unclear} without a verdict)" if unclear else ""
         parts.append(
             f"{hold} of {len(small)} claims are seen to hold at a "
-            f"first look, which judges none of them: {where} does"
+            f"first look{unseen}, which judges none of them: {where} does"
         )
     return "; ".join(parts)
 
@@ -73,6 +75,17 @@ def rows_markdown(rows: Sequence[Mapping[str, object]], columns: Sequence[str] =
         for row in rows
     ]
     return "\n".join((*head, *body)) + "\n"
+
+
+def text_tables_markdown(tables: Sequence[TextTable]) -> str:
+    """Return the tables beside the figures in Markdown, each below its title and caption."""
+
+    def markdown(one: TextTable) -> str:
+        head, *rows = one.rows
+        body = rows_markdown([dict(zip(head, row, strict=True)) for row in rows], head)
+        return f"**{one.title}** {one.caption}\n\n{body}"
+
+    return "\n".join(markdown(one) for one in tables)
 
 
 def claims_csv(claims: Sequence[Claim]) -> str:

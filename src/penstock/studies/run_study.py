@@ -119,6 +119,8 @@ def write(study: Study, results: Results, out: Path) -> Written:
             findings, pictures, provenance=provenance, caution=CAUTION[campaign.size]
         ),
     }
+    if findings.tables:
+        texts["tables.md"] = tables.text_tables_markdown(findings.tables)
     for name, text in texts.items():
         write_text(out / name, text)
     return Written(findings=findings, pictures=pictures, provenance=provenance)

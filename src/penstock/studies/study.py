@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from penstock import registry
@@ -15,9 +16,9 @@ AS_PUBLISHED: Mapping[str, Mapping[str, Any]] = {"greedy-com": {"hedge": 0.0}}
 """Options with which a policy is its authors', where our default differs."""
 
 
-def published(name: str) -> Sharing:
-    """Return a sharing policy as its authors have it."""
-    return registry.sharing(name, AS_PUBLISHED.get(name))
+def published(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Sharing:
+    """Return a sharing policy as its authors have it, but for `options`."""
+    return registry.sharing(name, {**AS_PUBLISHED.get(name, {}), **options})
 
 
 RunCell = Callable[[Cell], list[dict[str, Value]]]

@@ -31,6 +31,7 @@ from penstock.report.findings import (
     Findings,
     Items,
     Panel,
+    TextTable,
 )
 
 LEFT_OUT = "left-out"
@@ -143,6 +144,11 @@ class CaptionTable:
         texts = self.texts[key].filled(fields)
         return Figure(name=name or key, panels=panels, stacked=stacked, columns=columns, **texts)
 
+    def table(self, key: str, rows: Sequence[Sequence[str]], **fields: object) -> TextTable:
+        """Return a table beside the figures; its header is the first row."""
+        texts = self.texts[key].filled(fields)
+        return TextTable(name=key, title=texts["title"], caption=texts["caption"], rows=rows)
+
 
 @cache
 def claims_of(study: str, **shared: object) -> ClaimTable:
@@ -174,6 +180,7 @@ def findings_of(
     claims: Iterable[Claim],
     figures: Iterable[Figure],
     table: Sequence[Sequence[str]] = (),
+    tables: Iterable[TextTable] = (),
     provenance: Items = (),
     **fields: object,
 ) -> Findings:
@@ -185,6 +192,7 @@ def findings_of(
         claims=list(claims),
         left_out=left_out_of(study),
         table=table,
+        tables=list(tables),
         figures=list(figures),
         provenance=provenance,
         basis=Basis(**texts),

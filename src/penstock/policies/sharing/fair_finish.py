@@ -6,7 +6,8 @@ This policy of ours multiplies the two, turn = remaining x yield^fairness: among
 the least remaining I/O goes first, and a job that fell behind soon goes before it.
 
 Options: `fairness`, 0 is greedy-com, and larger values come ever closer to greedy-yield; `hedge`
-and `unknown`, as in greedy-com, for lengths that are estimates.
+and `unknown`, as in greedy-com, for lengths that are estimates. `penstock reproduce io-sets` has a
+table over `fairness`, with exact lengths and with wrong ones.
 """
 
 from typing import ClassVar

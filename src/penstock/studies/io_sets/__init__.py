@@ -10,19 +10,29 @@ from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Findings
-from penstock.studies.io_sets import effectiveness, motivation, robustness, scenarios
-from penstock.studies.io_sets.figures import figures
+from penstock.studies.io_sets import (
+    effectiveness,
+    loads,
+    motivation,
+    practice,
+    rivals,
+    robustness,
+    scenarios,
+)
+from penstock.studies.io_sets.figures import figures, tables
 from penstock.studies.study import Study
 from penstock.studies.table import Table
 from penstock.studies.texts import findings_of
 
-VERSION = 2
+VERSION = 3
 
 
 def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
     """Run one cell of the study."""
-    if cell.scenario == motivation.SCENARIO:
+    if cell.scenario in (motivation.SCENARIO, motivation.WEIGHED):
         return motivation.run_cell(cell)
+    if cell.scenario in practice.RELEASES:
+        return practice.run_cell(cell, seed=seed)
     return scenarios.run_cell(cell, seed=seed)
 
 
@@ -30,6 +40,8 @@ def cells_of(size: Size) -> list[Cell]:
     """Return the cells at the paper's size or a smaller one."""
     pairs = (motivation.TWO_LARGE, motivation.LARGE_AND_SMALL)
     cells = list(every(motivation.SCENARIO, pairs, 1))
+    cells += every(motivation.WEIGHED, motivation.WEIGHTS, 1)
+    cells += practice.cells_of(size)
     for name, scenario in scenarios.SCENARIOS.items():
         cells += every(name, scenario.points(size), scenario.workloads[size])
     return cells
@@ -43,10 +55,13 @@ def findings(results: Results) -> Findings:
         "io-sets",
         claims=[
             *motivation.claims(table),
+            *practice.claims(table),
             *effectiveness.claims(table, results.seconds),
+            *loads.claims(table),
             *robustness.claims(table),
-            *effectiveness.rival_claims(table),
+            *rivals.claims(table),
         ],
+        tables=tables(table),
         figures=figures(table),
         provenance=(
             ("workloads a point", f"{workloads} (half of that for the rivals at full size)"),

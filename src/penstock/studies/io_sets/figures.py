@@ -1,8 +1,9 @@
-"""The figures of the study: the paper's Figures 4 and 6 to 10, and ours."""
+"""The figures and tables of the study: the paper's Figures 4 and 6 to 10, and ours."""
 
 from collections.abc import Iterator, Sequence
 
-from penstock.report.findings import Curves, Dots, Figure
+from penstock.report.findings import Curves, Dots, Figure, TextTable
+from penstock.studies.io_sets import loads, motivation, practice, rivals
 from penstock.studies.io_sets.gains import (
     EXCLUSIVE,
     FAIR_SHARE,
@@ -25,7 +26,6 @@ N_HIGH = "$n_H$, jobs with $w_{iter}$ around 10 s"
 SIZES = {
     "figure-6": "N = 60, omega = 0.8",
     "figure-6-omega-0.2": "N = 60, omega = 0.2",
-    "figure-6-omega-0.866": "N = 60, omega = 0.866",
     "figure-6-n-15": "N = 15, omega = 0.8",
 }
 ONE = {"set-10": 1.0}
@@ -40,10 +40,21 @@ def figures(table: Table) -> Iterator[Figure]:
     yield from _robustness(table)
     yield _figure_6(table, "figure-6-omega-0.2", light)
     yield _figure_7(table, "figure-6-omega-0.2", light)
-    yield _figure_6(table, "figure-6-omega-0.866", " at the load of SimGrid's default network")
     yield _figure_6(table, "figure-6-n-15", small)
     yield _figure_7(table, "figure-6-n-15", small)
     yield from _ours(table)
+
+
+def tables(table: Table) -> Iterator[TextTable]:
+    """Return the sweeps over what the paper leaves open, and over an option of ours."""
+    for key, rows in (
+        ("weights", motivation.weight_rows(table)),
+        ("practice", practice.table_rows(table)),
+        ("loads", loads.table_rows(table)),
+        ("equal-knowledge", rivals.equal_knowledge_rows(table)),
+        ("fairness", rivals.fairness_rows(table)),
+    ):
+        yield figure.table(key, rows)
 
 
 def _bands(table: Table, scenario: str) -> str:

@@ -25,6 +25,7 @@ from penstock.sim.knowledge import Knowledge
 from penstock.sim.metrics import measure, measure_jobs
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
+from penstock.studies.io_sets import practice
 from penstock.studies.study import published
 from penstock.studies.table import row
 
@@ -33,12 +34,13 @@ Seed = Sequence[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """A policy, and what it knows of jobs at a point of the scenario."""
+    """A policy, its options, and what it knows of jobs at a point of the scenario."""
 
     policy: str
     label: str = ""
     """What rows and figures call it; else the policy."""
     knowledge: Callable[[float], str] = lambda _: "exact"
+    options: Callable[[float], Mapping[str, float]] = lambda _: {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,8 @@ class Scenario:
     contenders: Sequence[Contender]
     workloads: Mapping[Size, int]
     paired: bool = False
+    drawn_as: str = ""
+    """The scenario whose random numbers it draws, so that both have the same jobs."""
     window: tuple[float, float] | None = None
 
     def points(self, size: Size) -> Sequence[float]:
@@ -62,12 +66,15 @@ class Scenario:
         return self.full if size == "full" else self.fast
 
 
-NETWORK = 0.866
-"""What omega = 0.8 becomes on a link of SimGrid's default network model.
+LOADS = (0.866, 0.9, 0.93, 0.95, 1.0)
+"""Effective loads that omega = 0.8 may stand for in the paper's simulator (`loads`)."""
 
-That model (LV08, SimGrid 3.32) keeps 3% of a link for protocol headers and lets acknowledgements
-take 5% of what is left: a transfer of one second takes 1.0825 s.
-"""
+
+def at_load(omega: float) -> str:
+    """Return the scenario of Figure 6 at a load."""
+    return f"figure-6-omega-{omega:g}"
+
+
 MANY: Mapping[Size, int] = {"full": 200, "fast": 20, "quick": 3}
 SOME: Mapping[Size, int] = {"full": 100, "fast": 20, "quick": 2}
 ONE: Mapping[Size, int] = {"full": 1, "fast": 1, "quick": 1}
@@ -76,17 +83,17 @@ PARTS = (*PAPER, "set-fair-share", "share-priority")
 RIVALS = (*PARTS, "greedy-yield", "greedy-com", "fair-finish", "hedged-finish")
 ERRORS = (0.0, 0.2, 0.5, 1.0)
 """Decades by which what policies are told of jobs is off, in the comparison at equal knowledge."""
+FAIRNESS = (0.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0)
+"""Values of fair-finish's option; 80 is its default."""
+FAIRNESS_KNOWLEDGE: Mapping[str, Callable[[float], str]] = {
+    "fairness": lambda _: "exact",
+    "fairness-0.5-decades": lambda _: "noisy:0.5",
+}
 COLUMNS = ("utilization", "utilization_bound", "max_stretch", "io_slowdown", "efficiency")
 
 
 def _all(policies: Sequence[str]) -> tuple[Contender, ...]:
     return tuple(Contender(policy=policy) for policy in policies)
-
-
-def _figure_4(n_high: float, _: Seed) -> Workload:
-    high, jobs = int(n_high), 16
-    w_iter = [64.0] * high + [640.0] * (jobs - high)
-    return generators.periodic(w_iter, [1 / jobs] * jobs, horizon=6400.0)
 
 
 def _by_share(jobs: int, omega: float) -> Callable[[float, Seed], Workload]:
@@ -127,12 +134,12 @@ def _steps(start: float, stop: float, count: int) -> tuple[float, ...]:
 
 SCENARIOS: Mapping[str, Scenario] = {
     "figure-4": Scenario(
-        draw=_figure_4,
+        draw=lambda x, _: practice.sixteen_jobs(int(x)),
         full=range(17),
         fast=range(17),
         contenders=_all(PAPER),
         workloads=ONE,
-        window=(1300.0, 6300.0),
+        window=practice.WINDOW,
     ),
     "figure-6": Scenario(
         draw=_by_share(60, 0.8),
@@ -148,13 +155,17 @@ SCENARIOS: Mapping[str, Scenario] = {
         contenders=_all(PARTS),
         workloads=MANY,
     ),
-    "figure-6-omega-0.866": Scenario(
-        draw=_by_share(60, NETWORK),
-        full=range(0, 41, 5),
-        fast=range(0, 41, 10),
-        contenders=_all(PAPER),
-        workloads=MANY,
-    ),
+    **{
+        at_load(omega): Scenario(
+            draw=_by_share(60, omega),
+            full=range(0, 41, 5),
+            fast=range(0, 41, 5),
+            contenders=_all(("fair-share", "set-10")),
+            workloads=SOME,
+            drawn_as="figure-6",
+        )
+        for omega in LOADS
+    },
     "figure-6-n-15": Scenario(
         draw=_by_share(15, 0.8),
         full=range(11),
@@ -196,8 +207,8 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "load": Scenario(
         draw=lambda x, seed: _balanced(omega=x, seed=seed),
-        full=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, NETWORK, 0.9, 0.95),
-        fast=(0.2, 0.6, 0.8, NETWORK, 0.9),
+        full=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.93, 0.95),
+        fast=(0.2, 0.6, 0.8, 0.9, 0.93),
         contenders=_all(PAPER),
         workloads=MANY,
         paired=True,
@@ -241,6 +252,24 @@ SCENARIOS: Mapping[str, Scenario] = {
         workloads=SOME,
         paired=True,
     ),
+    **{
+        name: Scenario(
+            draw=lambda _, seed: _three_mixes(seed),
+            full=FAIRNESS,
+            fast=FAIRNESS,
+            contenders=(
+                Contender(policy="set-10", knowledge=knowledge),
+                Contender(
+                    policy="fair-finish",
+                    knowledge=knowledge,
+                    options=lambda x: {"fairness": x},
+                ),
+            ),
+            workloads=SOME,
+            paired=True,
+        )
+        for name, knowledge in FAIRNESS_KNOWLEDGE.items()
+    },
     "rivals-plafrim": Scenario(
         draw=lambda _, seed: generators.plafrim(60, seed=seed),
         full=(0,),
@@ -255,7 +284,8 @@ def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
     """Return a row for every policy that meets the cell's workload."""
     scenario = SCENARIOS[cell.scenario]
     point = 0 if scenario.paired else round(cell.x * 1_000_000)
-    seeds = (seed, zlib.crc32(cell.scenario.encode()), point, cell.workload)
+    drawn_as = scenario.drawn_as or cell.scenario
+    seeds = (seed, zlib.crc32(drawn_as.encode()), point, cell.workload)
     workload = scenario.draw(cell.x, seeds)
     return [_row(cell, scenario, workload, contender) for contender in scenario.contenders]
 
@@ -266,7 +296,7 @@ def _row(
     knows = contender.knowledge(cell.x)
     run = simulate(
         workload,
-        published(contender.policy),
+        published(contender.policy, contender.options(cell.x)),
         knowledge=Knowledge.parse(knows, seed=cell.workload),
         marks=scenario.window or (),
     )
@@ -277,6 +307,7 @@ def _row(
         contender.label or contender.policy,
         knowledge=knows,
         **{name: getattr(metrics, name) for name in COLUMNS},
+        **other_means(run, metrics.window),
         **_worst_job(run, metrics.window),
         in_step=_in_step(run, metrics.window),
         jobs_by_set=" ".join(f"{number}:{count[number]}" for number in sorted(count)),
@@ -287,6 +318,20 @@ def sets_of(workload: Workload) -> list[int]:
     """Return set-10's set of every job, had it the true w_iter."""
     policy = Set10()
     return [policy.group(job) for job in workload.jobs()]
+
+
+def other_means(run: Run, window: tuple[float, float]) -> dict[str, Value]:
+    """Return stretch and IO-slowdown over jobs by other means than the printed ones."""
+    jobs, workload = measure_jobs(run, window), run.workload
+    counts = np.isfinite(jobs.io_slowdown)
+    isolated = workload.total(workload.isolated_io) / np.diff(workload.offsets) * jobs.iterations
+    return {
+        "mean_stretch": float(np.nanmean(jobs.stretch)),
+        "io_slowdown_sums": float(
+            (jobs.running - jobs.compute)[counts].sum() / isolated[counts].sum()
+        ),
+        "io_slowdown_median": float(np.median(jobs.io_slowdown[counts])),
+    }
 
 
 def _worst_job(run: Run, window: tuple[float, float]) -> dict[str, Value]:

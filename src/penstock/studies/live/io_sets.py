@@ -8,6 +8,7 @@ simulated, under set-10 and under fair-share. Metrics of both are taken by the s
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from statistics import fmean
 
 from penstock import registry
 from penstock.campaign.cells import Cell, Results, every
@@ -20,6 +21,7 @@ from penstock.sim.metrics import measure
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
 from penstock.studies.io_sets.gains import METRICS, NAMES, STRETCH, UTILIZATION
+from penstock.studies.io_sets.practice import in_practice
 from penstock.studies.live.testbed import Measured, measured
 from penstock.studies.panels import curves
 from penstock.studies.study import Study
@@ -47,9 +49,11 @@ MANAGED, UNMANAGED = "set-10, live", "unmanaged, live"
 SIMULATED, FAIR_SHARE = "set-10, simulated", "fair-share, simulated"
 LOWEST = 1
 """The lowest-priority set of this site, in which unknown jobs begin."""
-NEAR, RUNS_NEAR = 0.05, 0.8
+RUNS_NEAR = 0.8
 PAPER_NEAR = {UTILIZATION: 0.035, STRETCH: 0.015}
 """80% of the paper's runs were so near its simulations."""
+NEAR = 0.05
+"""Our own bar, for phases that are a hundredth of the paper's."""
 
 
 def workload(n_high: int, *, part: float = 1.0) -> Workload:
@@ -120,43 +124,72 @@ def findings(results: Results) -> Findings:
 
 
 def claims(table: Table) -> list[Claim]:
-    """Return the paper's claims of Section VI-A."""
+    """Return the paper's claims of Section VI-A, by its bar and by ours."""
+    metrics = (UTILIZATION, STRETCH)
     return [
-        *(_near(table, metric) for metric in (UTILIZATION, STRETCH)),
-        *(_better(table, metric) for metric in (UTILIZATION, STRETCH)),
+        *(_near(table, metric, PAPER_NEAR[metric], "managed-runs-have") for metric in metrics),
+        *(_near(table, metric, NEAR, "ours-managed-runs-have") for metric in metrics),
+        *(_better(table, metric) for metric in metrics),
+        _gain(table),
         _counted(table),
     ]
 
 
-def _near(table: Table, metric: str) -> Claim:
-    off, paper = differences(table, metric), PAPER_NEAR[metric]
+def _near(table: Table, metric: str, most: float, name: str) -> Claim:
+    off = differences(table, metric)
     worst = max(off, key=lambda run: abs(off[run]))
     return claim(
-        "managed-runs-have",
-        f"{100 * within(off, NEAR):.0f}% of {len(off)} runs within {100 * NEAR:g}%, "
-        f"{100 * within(off, paper):.0f}% within {100 * paper:g}%; at most "
+        name,
+        f"{100 * within(off, most):.0f}% of {len(off)} runs within {100 * most:g}%; at most "
         f"{100 * off[worst]:+.1f}% (n_H = {worst[0]:g})",
-        within(off, NEAR) >= RUNS_NEAR,
+        within(off, most) >= RUNS_NEAR,
         metric=NAMES[metric],
-        paper=100 * paper,
+        near=100 * most,
         runs_near=100 * RUNS_NEAR,
-        near=100 * NEAR,
+        time=TIME,
     )
 
 
-def _mean(table: Table, policy: str, metric: str) -> float:
-    return float(table.grid(SCENARIO, policy, metric).mean())
+def _means(table: Table, policy: str, metric: str) -> dict[float, float]:
+    """Return a metric for each n_H."""
+    means = table.grid(SCENARIO, policy, metric).mean(axis=0).tolist()
+    return dict(zip(table.points(SCENARIO), means, strict=True))
 
 
 def _better(table: Table, metric: str) -> Claim:
-    ours, other = (_mean(table, p, metric) for p in (MANAGED, UNMANAGED))
-    simulated, fair_share = (_mean(table, p, metric) for p in (SIMULATED, FAIR_SHARE))
+    def better(ours: float, other: float) -> bool:
+        return ours > other if metric == UTILIZATION else ours < other
+
+    by_policy = {
+        policy: _means(table, policy, metric)
+        for policy in (MANAGED, UNMANAGED, SIMULATED, FAIR_SHARE)
+    }
+    mean = {policy: fmean(values.values()) for policy, values in by_policy.items()}
+    worse = [
+        f"{n_high:g} ({ours:.3f} : {by_policy[UNMANAGED][n_high]:.3f})"
+        for n_high, ours in by_policy[MANAGED].items()
+        if not better(ours, by_policy[UNMANAGED][n_high])
+    ]
+    overall = better(mean[MANAGED], mean[UNMANAGED])
     return claim(
         "managed-mean-over",
-        f"{ours:.3f} managed, {other:.3f} unmanaged (simulated: set-10 {simulated:.3f}, "
-        f"fair-share {fair_share:.3f})",
-        ours > other if metric == UTILIZATION else ours < other,
+        f"{mean[MANAGED]:.3f} managed, {mean[UNMANAGED]:.3f} unmanaged (simulated: set-10 "
+        f"{mean[SIMULATED]:.3f}, fair-share {mean[FAIR_SHARE]:.3f}); "
+        + (f"not better at n_H = {', '.join(worse)}" if worse else "better at every n_H"),
+        overall,
+        readings={"the mean over n_H": overall, "every n_H": not worse},
         metric=NAMES[metric],
+    )
+
+
+def _gain(table: Table) -> Claim:
+    ours, other = (_means(table, policy, UTILIZATION) for policy in (MANAGED, UNMANAGED))
+    gains = {n_high: value / other[n_high] - 1 for n_high, value in ours.items()}
+    ends = [function(gains, key=gains.__getitem__) for function in (min, max)]
+    return claim(
+        "practical-gain",
+        " to ".join(f"{gains[n_high]:+.0%} (n_H = {n_high:g})" for n_high in ends),
+        in_practice(min(gains.values()), max(gains.values())),
     )
 
 

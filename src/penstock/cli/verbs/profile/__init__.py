@@ -1,6 +1,6 @@
 """penstock profile: the I/O of runs from their Darshan logs, and jobs made from it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -12,6 +12,7 @@ import msgspec
 from penstock.cli.common.options import PATH
 from penstock.cli.common.output import finite, json_option
 from penstock.cli.verbs.profile import show_profile
+from penstock.cli.verbs.profile.sets import SetCounter
 from penstock.errors import InputError
 from penstock.files import check_writable, replacing
 from penstock.learn.profiles import Profile, write_of
@@ -50,6 +51,34 @@ FAILED = 1
     type=click.IntRange(1),
     help="Processes per compute node, for logs that lack the number of nodes.",
 )
+@click.option(
+    "--sets",
+    is_flag=True,
+    help="Show which sets of set-10 the jobs fall into, and how often sets do I/O together; also "
+    "for one workload file.",
+)
+@click.option(
+    "--least-bandwidth",
+    metavar="RATE",
+    default="100 MB/s",
+    show_default=True,
+    help="With --sets: leave out jobs below this bandwidth while they do I/O.",
+)
+@click.option(
+    "--least-phases",
+    metavar="N",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="With --sets: leave out jobs with fewer I/O phases.",
+)
+@click.option(
+    "--window",
+    metavar="TIME",
+    default="5 h",
+    show_default=True,
+    help="With --sets: the length of the windows in which sets are counted.",
+)
 @json_option
 def profile(
     *,
@@ -59,6 +88,10 @@ def profile(
     curves: str | None,
     html: Path | None,
     cores: int | None,
+    sets: bool,
+    least_bandwidth: str,
+    least_phases: int,
+    window: str,
     as_json: bool,
 ) -> int:
     """Profile runs from their Darshan logs: volumes, requests, layout, phases and times.
@@ -69,6 +102,8 @@ def profile(
       penstock profile run.darshan --curves mn4
       penstock profile logs/2026/11 --workload november.json --cores 48
       penstock profile --curves explored/curves.json       check the estimates of mixtures
+      penstock profile logs/2026 --sets                    is set-10 worth it on this machine?
+      penstock profile jobs.json --sets --window 30min
 
     A directory stands for all logs in and below it; they are read one after the other, in a
     separate process. A damaged log is reported and skipped, and the exit status is then 1. After an
@@ -78,6 +113,11 @@ def profile(
     results = [path for path in (out, workload, html) if path is not None]
     for result in results:
         check_writable(result, not_one_of=chain(logs_in(logs), [curves]))
+    counter = SetCounter(least_bandwidth, least_phases, window) if sets else None
+    if counter is not None and counter.is_workload(logs):
+        counter.add_workload(logs, results)
+        counter.show(logs[0], as_json=as_json)
+        return 0
     bases = _bases(curves)
     if not logs:
         if curves is None or curves == "mn4":
@@ -90,10 +130,11 @@ def profile(
         run = _Run(
             reader=stack.enter_context(Reader()),
             jobs=stack.enter_context(Jobs()),
-            sinks=_sinks(stack, out, as_json=as_json),
+            sinks=_sinks(stack, out, as_json=as_json and counter is None),
             bases=bases,
             cores=cores,
             resume=resume,
+            each=None if counter is None else counter.add,
         )
         try:
             run.read(logs)
@@ -108,15 +149,19 @@ def profile(
         page.write(run.first, len(run.jobs) - len(run.first), html)
     if resume is not None:
         resume.drop()
-    if not as_json:
+    if counter is not None:
+        counter.show(logs[0], as_json=as_json)
+    elif not as_json:
         run.show()
-        for kind, path in (("workload", workload), ("profiles", out), ("page", html)):
-            if path is not None:
-                click.echo(f"{kind}: {path}")
-    if run.failed:
-        count = len(run.failed)
-        click.echo(f"penstock: {count} of {count + len(run.jobs)} logs could not be read", err=True)
-    return FAILED if run.failed else 0
+    if not as_json:
+        _name_results({"workload": workload, "profiles": out, "page": html})
+    return run.status()
+
+
+def _name_results(paths: Mapping[str, Path | None]) -> None:
+    for kind, path in paths.items():
+        if path is not None:
+            click.echo(f"{kind}: {path}")
 
 
 def resume_path(result: Path) -> Path:
@@ -155,8 +200,10 @@ class _Run:
         bases: tuple[Base, ...],
         cores: int | None,
         resume: ResumeFile | None,
+        each: Callable[[Profile], object] | None = None,
     ) -> None:
         self.reader, self.jobs, self.sinks = reader, jobs, sinks
+        self.each = each
         self.bases, self.cores, self.resume = bases, cores, resume
         self.first: list[Profile] = []
         self.mixture: Mixture | None = None
@@ -211,6 +258,8 @@ class _Run:
             self.first.append(profile)
             self.mixture = mixture
         self.rows.append(show_profile.row(profile))
+        if self.each is not None:
+            self.each(profile)
 
     def _mixture(self, profile: Profile) -> Mixture | None:
         return combine(profile.patterns, self.bases) if self.bases and profile.volume else None
@@ -222,6 +271,15 @@ class _Run:
         except InputError:
             fields["write"] = None
         return fields | (show_profile.curve(mixture) if mixture is not None else {})
+
+    def status(self) -> int:
+        """Say how many logs could not be read, and return the exit status."""
+        if not self.failed:
+            return 0
+        count = len(self.failed)
+        total = count + len(self.jobs)
+        click.echo(f"penstock: {count} of {total} logs could not be read", err=True)
+        return FAILED
 
     def _put(self, text: bytes) -> None:
         for sink in self.sinks:
