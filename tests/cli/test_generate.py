@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from penstock.errors import InputError
 from penstock.sim import formats, generators
 from penstock.sim.formats import free_memory
 from penstock.sim.generators import PRESETS
@@ -103,3 +104,24 @@ def test_a_file_says_what_drew_it(penstock: Any, directory: Path, suffix: str) -
     assert (workload.generator.preset, workload.generator.seed) == ("io-sets", 4)
     drawn = generators.draw("io-sets", 4, workload.generator.options)
     assert (drawn.compute == workload.compute).all()
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz"])
+def test_a_file_of_packs_can_be_drawn_again(penstock: Any, directory: Path, suffix: str) -> None:
+    """Some of its options are texts and pairs."""
+    options = ("--sizes", "geometric", "--loads", "0", "2", "--jobs", "5", "--seed", "3")
+    penstock("generate", "packs", *options, "--out", f"w{suffix}")
+    workload = formats.read(directory / f"w{suffix}")
+    assert workload.generator is not None
+    assert workload.generator.options["sizes"] == "geometric"
+    assert workload.generator.options["loads"] == (0, 2)
+    drawn = generators.draw("packs", 3, workload.generator.options)
+    assert (drawn.io == workload.io).all()
+
+
+@pytest.mark.parametrize(
+    "option", [{"loads": 2}, {"loads": (1, 2, 3)}, {"sizes": 1}, {"jobs": "5"}]
+)
+def test_an_option_of_another_kind_is_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"option {next(iter(option))} of packs is"):
+        generators.draw("packs", 0, option)

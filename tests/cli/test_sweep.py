@@ -63,6 +63,7 @@ def test_allocators_and_packers_over_their_own_generators(penstock: Any) -> None
         (("io-sets", "--over", "omega=0:1:1e-9"), "at most 1000 values"),
         (("io-sets", "--over", "omega=0.1:1:0.01", "--over", "jobs=1:99:1"), "more than 1000"),
         (("io-sets", "--over", "omega=nan"), "give numbers"),
+        (("packs", "--over", "loads=1"), "it is no number; 'penstock generate' sets it"),
         (("io-sets", "--over", "omega=1", "--over", "omega=2"), "names omega twice"),
         (("io-sets", "--over", "omega=1", "--metric", "speed"), "unknown metric 'speed'"),
         (("io-sets", "--over", "omega=9", "--over", "jobs=6"), "io-sets at omega=9, jobs=6: omega"),

@@ -26,7 +26,7 @@ class Generator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     preset: str
     seed: int
-    options: dict[str, int | float | None] = {}
+    options: dict[str, int | float | str | tuple[float, ...] | None] = {}
 
 
 class Workload:

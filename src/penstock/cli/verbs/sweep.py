@@ -181,6 +181,8 @@ def _points(preset: str, texts: Sequence[str]) -> list[Point]:
             raise InputError(f"--over {text!r} is not of the form NAME=VALUES (omega=0.5,0.8)")
         if name not in known:
             raise unknown(f"option of {preset}", name, known)
+        if isinstance(known[name], str | tuple):
+            raise InputError(f"--over {name}: it is no number; 'penstock generate' sets it")
         if name in values:
             raise InputError(f"--over names {name} twice; give all its values at once")
         with error_prefix(f"--over {text!r}"):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.errors import unknown
+from penstock.errors import InputError, unknown
 from penstock.model import Curve
 from penstock.sim.generators import io_resources, io_sets, packs
 from penstock.sim.workload import Generator, Workload
@@ -104,14 +104,25 @@ PRESETS: Mapping[str, Preset] = {
 }
 
 
+def _shape(value: object) -> tuple[str, int]:
+    """Tell texts, pairs and numbers apart: a file may give an option a value of another kind."""
+    if isinstance(value, str):
+        return "text", 0
+    return ("several", len(value)) if isinstance(value, Sequence) else ("number", 0)
+
+
 def draw(preset: str, seed: int, options: Mapping[str, Any] | None = None) -> Workload:
     """Return the workload that a preset draws with a seed, which says so itself."""
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
     known = PRESETS[preset].options
-    for name in options or {}:
+    for name, value in (options or {}).items():
         if name not in known:
             raise unknown(f"option of {preset}", name, known)
+        if _shape(value) != _shape(known[name]):
+            raise InputError(
+                f"option {name} of {preset} is {value!r}; give a value like {known[name]!r}"
+            )
     complete = known | dict(options or {})
     workload = PRESETS[preset].make(**complete, seed=seed)
     workload.generator = Generator(preset=preset, seed=seed, options=complete)
