@@ -96,6 +96,7 @@ def test_an_interrupted_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert (out / "cells.jsonl").read_bytes().startswith(kept)
     claims = json.loads(resumed.stdout)
     columns = {"claim", "by", "paper", "ours", "holds", "why", "repeats"}
+    columns |= {"readings", "apart", "by_clock"}
     assert [set(claim) for claim in claims] == [columns] * 3
     assert all(claim["holds"] is True for claim in claims)
 
