@@ -104,6 +104,14 @@ def test_a_run_without_an_interval_of_writes_supports_no_claim_on_them() -> None
     assert claim.ours == "no interval had writes only"
 
 
+def test_a_run_of_mixed_intervals_only_has_no_figure_of_estimates() -> None:
+    """A figure without panels cannot be drawn; the study ended in an error."""
+    mixed = Measured([row for row in live_rows(5.9) if row["part"] != "known"])
+    names = {figure.name for figure in real_jobs.figures(mixed)}
+    assert "fig-4-7-estimates" not in names
+    assert "fig-4-7-estimates" in {f.name for f in real_jobs.figures(Measured(live_rows(5.9)))}
+
+
 @pytest.mark.parametrize(("tuned", "holds"), [(6.5, True), (6.6, False), (7.8, False)])
 def test_who_learns_is_nearer_to_the_best_window_than_to_one_drawn_at_random(
     tuned: float, holds: bool

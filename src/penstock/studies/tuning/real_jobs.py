@@ -289,7 +289,8 @@ def _figures_4_6_and_4_7(measured: Measured) -> Iterator[Figure]:
         )
         for operation, each in sorted(estimates(measured, f"{ONLINE}{policy}").items())
     ]
-    yield figure("fig-4-7-estimates", panels, policy=policy)
+    if panels:  # a short run may have mixed intervals only
+        yield figure("fig-4-7-estimates", panels, policy=policy)
 
 
 def _against_fixed(
