@@ -38,4 +38,4 @@ echo "== Replay: from the record, the policy must make the same decisions"
 penstock what-if state/records --check --trust "$PWD/$(basename "$mine")"
 
 echo "== What-if: the same jobs under other policies, simulated"
-penstock what-if state/records --policies fair-share,set-10
+penstock what-if state/records --policies fair-share,set-10 --trust "$PWD/$(basename "$mine")"

@@ -166,7 +166,7 @@ def test_a_study_that_fails_is_said_so_and_the_others_go_on(
     assert main(["reproduce", "all", "--out", str(out)]) == 0
     page = assert_stands_alone((out / "report.html").read_text(encoding="utf-8"))
     assert "3 of 3of the papers' claims hold" in page.text
-    assert (out / "summary.csv").read_text().splitlines()[-1] == "all papers,3,3"
+    assert (out / "summary.csv").read_text().splitlines()[-1] == "all papers,3,3,0,0,0,0"
     assert "failed" not in page.text
     assert not (out / "broken" / "error.txt").exists()
     assert (out / "last" / "cells.jsonl").read_bytes() == before, "what was there is kept"
