@@ -102,6 +102,8 @@ def test_a_policy_that_keeps_the_contract(penstock: Any, directory: Path) -> Non
         (GROUP + "    def trun(self, request, view):\n        return 1\n", "did you mean 'turn'?"),
         (GROUP + "    needs = frozenset({'w_iters'})\n", "needs 'w_iters' is unknown"),
         (GROUP + "    preemptive = 'yes'\n", "preemptive is 'yes'; give True or False"),
+        (GROUP + "    order = 'shortest-io'\n", "nothing reads 'order': write turn()"),
+        (GROUP + "    places = 2**31\n", "places is 2147483648; give 1 to 2147483647"),
         ("    pass\n", "it has no method group()"),
         ("    def group(self):\n        return 1\n", "must take (job) or (job, view)"),
         (TURN + "        return view.progress(request.job)\n", "it reads view.progress"),

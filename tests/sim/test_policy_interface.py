@@ -73,6 +73,24 @@ def test_a_turn_set_on_the_instance_is_called() -> None:
     assert both(EIGHT_JOBS, policy) != both(EIGHT_JOBS, GreedyCom())
 
 
+class SecondThoughts(GreedyCom):
+    """Changes at every event the options that a built-in policy has from the start."""
+
+    def observe(self, event: Event, view: View) -> None:
+        self.hedge = 50.0 - self.hedge
+        self.unknown = 1000.0 - self.unknown
+
+
+def test_options_that_a_policy_changes_are_those_that_count() -> None:
+    """The engine read them once, and simulated another policy than the reference."""
+    for knowledge in (Knowledge(), Knowledge(kind="noisy"), Knowledge(kind="learned")):
+        native, slow = (
+            simulate(EIGHT_JOBS, SecondThoughts(hedge=0.0), knowledge=knowledge)
+            for simulate in (engine.simulate, reference.simulate)
+        )
+        np.testing.assert_array_equal(native.end, slow.end)
+
+
 def test_all_requests_of_one_instant_are_compared() -> None:
     """Both ask at 3 s: the shorter phase goes first, whichever job is listed first."""
     assert both(workload([(3, 5)], [(3, 1)]), registry.sharing("shortest-io")) == [9.0, 4.0]

@@ -61,6 +61,10 @@ ORDERS: Mapping[Callable[..., float], _engine.Order] = {
 """The `turn` functions that the engine has a twin of."""
 
 
+READ_ONCE = ("hedge", "unknown")
+"""Options that the engine reads before the run: a policy that observes may change them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lowered:
     """A sharing policy, and what it is told, as arrays and numbers; the engine reads the fields."""
@@ -104,6 +108,8 @@ def simulate(
     rule = Rule(sharing)
     learned = knowledge.kind == "learned"
     order = order_of(sharing)
+    if rule.observes and any(hasattr(sharing, name) for name in READ_ONCE):
+        order = _engine.Order.HOST
     sampled = learned or not rule.depends_on_the_job_alone
     jobs: Iterable[Job] = workload.jobs(knowledge)
     host: _Host | None = None

@@ -12,6 +12,8 @@ from typing import Any
 
 from penstock.policies.base import NEEDS
 
+MOST_PLACES = 2**31 - 1
+"""As many as the engine can count."""
 RESOURCE_NEEDS = frozenset(
     {"nodes", "processes", "volume", "compute", "curve", "best-count", "w_iter"}
 )
@@ -76,8 +78,9 @@ def problems(kind: str, policy: Any) -> list[str]:
         # True is an int, and no number of places.
         if value is not None and (not isinstance(value, type_) or type(value) is not type_):
             wrong.append(f"{name} is {value!r}; give {_VALUES[type_]}")
-    if kind == "sharing" and isinstance(places := getattr(policy, "places", 1), int) and places < 1:
-        wrong.append(f"places is {places}; give 1 or more")
+    places = getattr(policy, "places", 1)
+    if kind == "sharing" and isinstance(places, int) and not 1 <= places <= MOST_PLACES:
+        wrong.append(f"places is {places}; give 1 to {MOST_PLACES}")
     return wrong + _misspelt(kind, policy) + _needs(kind, policy)
 
 
@@ -127,11 +130,15 @@ def _misspelt(kind: str, policy: Any) -> list[str]:
         for name in vars(cls)
     }
     options = inspect.signature(type(policy).__init__).parameters
-    return [
+    wrong = [
         f"nothing reads {name!r}: did you mean {close[0]!r}?"
         for name in sorted(own - {*known, *options})
         if not name.startswith("_") and (close := get_close_matches(name, known, 1, cutoff=0.75))
     ]
+    # Before `turn` decided, `order` named who goes first; with both, `order` is harmless.
+    if "order" in own and "turn" not in own and getattr(policy, "order", None) is not None:
+        wrong.append("nothing reads 'order': write turn(), which says who goes first")
+    return wrong
 
 
 def _needs(kind: str, policy: Any) -> list[str]:
