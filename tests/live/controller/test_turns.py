@@ -169,6 +169,22 @@ def test_what_a_phase_would_take_alone_is_its_bytes_over_the_best_bandwidth() ->
     assert made.ledger.io_done(job) == pytest.approx(1 + 1 / 0.95)
 
 
+def test_the_best_phase_is_one_of_this_run_that_is_long_enough_to_measure() -> None:
+    """100 MiB "in 20 ms" were noticed late; a history is no phase, and a maximum does not fade."""
+    made = turns()
+    made.started(0.0, Job(id="d", serial=3), bandwidth=500.0)
+    state = made.states["d"]
+    assert (state.bandwidth, state.best) == (500.0, 0.0)
+    bests = []
+    for phase, seconds in enumerate((0.02, 0.0, 1.0, 4.0, 4.0), 1):
+        made.phase_began(10.0 * phase, "d", phase)
+        made.phase_ended(10.0 * phase + seconds, "d", ended(phase, moved=100, seconds=seconds))
+        bests.append(state.best)
+    assert bests == [0.0, 0.0, 100.0, 100.0, 100.0]
+    assert state.bandwidth == pytest.approx(500 * 0.95**3)
+    assert made.fastest <= 500
+
+
 def test_words_about_another_phase_are_passed_over() -> None:
     made = turns()
     made.phase_began(1.0, "a", 1)
