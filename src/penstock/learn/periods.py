@@ -151,7 +151,7 @@ class Period:
 
     @property
     def earlier_iterations(self) -> int:
-        """Iterations of earlier runs that the estimate rests on; a change of period drops them."""
+        """The weight of earlier runs in the estimate, in iterations; a change of period ends it."""
         return max(self.observations_ - self._iterations, 0)
 
     @property

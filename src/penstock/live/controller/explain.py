@@ -189,7 +189,7 @@ def _place(job: JobRecord, weight: float, status: messages.Status) -> Iterator[s
     elif job.iterations:
         source = f"{show_count(job.iterations, 'iteration')} of this run"
         if job.earlier_iterations:
-            source += f" and {job.earlier_iterations:,} of earlier runs of {_application(job)}"
+            source += f" and earlier runs of {_application(job)}"
         yield f"Its w_iter is {show_seconds(job.w_iter)}, learnt from {source}."
     else:
         yield f"Its w_iter is {show_seconds(job.w_iter)}, from what is known of its application."

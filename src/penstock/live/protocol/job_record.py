@@ -143,7 +143,7 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
     ] = 0
     earlier_iterations: Annotated[
         Count,
-        Meta(description="Iterations of earlier runs of its application that w_iter rests on."),
+        Meta(description="Weight of earlier runs of its application in w_iter, in iterations."),
     ] = 0
 
     def summary(self) -> JobSummary:
