@@ -1,12 +1,14 @@
 """Turns as a controller gives them, without any clock or socket."""
 
 import pytest
+from live.controller.turn_harness import TurnHarness
 
 from penstock import registry
 from penstock.core.ledger import Ledger, knows
 from penstock.core.manager import Manager
 from penstock.errors import InputError
 from penstock.live.controller.turns import FILE_SYSTEM, PhaseReport, Release, Turns
+from penstock.live.store import Knowledge
 from penstock.model import Action, Admit, Event, Hold, Job, JobEnded, PhaseEnded, Site, View
 from penstock.policies.base import ByArrival, Own
 
@@ -183,6 +185,23 @@ def test_the_best_phase_is_one_of_this_run_that_is_long_enough_to_measure() -> N
     assert bests == [0.0, 0.0, 100.0, 100.0, 100.0]
     assert state.bandwidth == pytest.approx(500 * 0.95**3)
     assert made.fastest <= 500
+
+
+def test_a_record_tells_this_run_from_earlier_ones() -> None:
+    harness = TurnHarness()
+    known = Knowledge(w_iter=11.0, observations=9, bandwidth=500.0)
+    job = harness.start("a", knowledge=known)
+    record = harness.record("a")
+    assert (record.best_bandwidth, record.bandwidth) == (None, 500.0)
+    assert (record.iterations, record.earlier_iterations) == (0, 9)
+    for phase in (1, 2, 3):
+        harness.now += 10
+        harness.begin(job, phase)
+        harness.now += 1
+        harness.end(job, phase, moved=10)
+    record = harness.record("a")
+    assert (record.best_bandwidth, record.phases) == (10.0, 3)
+    assert (record.iterations, record.earlier_iterations) == (2, 9)
 
 
 def test_words_about_another_phase_are_passed_over() -> None:
