@@ -385,6 +385,9 @@ def test_the_example_says_what_gets_worse_and_that_its_mode_is_unknown(penstock:
     worse = [m.replace("_", " ") for m, gain in policy["gain"].items() if gain < 0]
     assert f"better in utilization: set-10 (worse in {', '.join(worse)})" in result["verdict"]
     assert any("does not say in which mode" in note for note in result["record"]["notes"])
+    inside = penstock("what-if", example, "--policies", "set-10", "--window", "60:240", "--json")
+    for metric, check in inside.json["model_check"].items():
+        assert check["error"] == pytest.approx(0, abs=1e-6), f"{metric}: its error is zero"
 
 
 def test_check_proves_that_decisions_repeat(penstock: Any, directory: Path) -> None:

@@ -4,8 +4,7 @@ A phase that nothing else transferred beside was alone: it took as long as it ta
 the bytes are known, and divided by the bandwidth that the job had alone; a job that never was alone
 is taken to have been able to use the whole file system. What several transfers got together is
 their bytes over the time that they had the file system for, by shares: half of the time that two
-of them share. A phase never takes longer alone than it did. A phase shorter than samples of its
-counters can tell shows no bandwidth.
+of them share. A phase never takes longer alone than it did.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.learn.phases import MEASURABLE
 from penstock.model import JobId
 from penstock.sim.formats.record_traces import Transfer
 from penstock.sim.workload import Floats
@@ -82,12 +80,6 @@ class Transfers:
         return cls(job=[transfer.job for transfer in transfers], held=held, **columns)
 
     @property
-    def measurable(self) -> Bools:
-        """Whether bytes over seconds are a bandwidth."""
-        measurable: Bools = (self.bytes > 0) & (self.seconds >= MEASURABLE)
-        return measurable
-
-    @property
     def alone(self) -> Bools:
         """Whether nothing else transferred meanwhile."""
         order = np.argsort(self.start, kind="stable")
@@ -115,7 +107,7 @@ def fit(transfers: Transfers, declared: float | None) -> tuple[Bandwidth, dict[J
     """Return the bandwidth of the file system, and that of each job that was alone."""
     if not len(transfers.job):
         return Bandwidth(declared=declared), {}
-    known = transfers.measurable
+    known = (transfers.bytes > 0) & (transfers.seconds > 0)
     alone = known & transfers.alone
     together = known & ~alone
     had = served(transfers.start, transfers.end, transfers.weight)[together].sum()

@@ -107,11 +107,11 @@ def _fit(traces: Traces, worked: Sequence[Trace], declared: float | None) -> Ban
     bandwidth, own = fit(transfers, declared)
     if bandwidth.fitted is None:
         return bandwidth
-    alone, measurable = transfers.alone, transfers.measurable
+    alone = transfers.alone
     for trace in worked:
         most = own.get(trace.job.id, bandwidth.fitted * trace.job.max_share)
         for i, place in enumerate(trace.transfer):
-            if place != NO_TRANSFER and measurable[place]:
+            if place != NO_TRANSFER:
                 took = float(transfers.seconds[place])
                 trace.io[i] = took if alone[place] else min(transfers.bytes[place] / most, took)
     return bandwidth

@@ -244,22 +244,26 @@ class Traces:
         self.idle.append(self.now - end)
         took = end - phase.requested
         place = NO_TRANSFER
+        # Without the job's own seconds it is not a sample that measured it.
+        sampled = bool(entry.bytes) and entry.seconds is not None
+        short = sampled and min(seconds, took) < MEASURABLE
+        self.cuts.phases_short += short
+        moved = 0 if short else entry.bytes or 0
         if end > since:
-            place = len(self.transfers) if entry.bytes else NO_TRANSFER
+            place = len(self.transfers) if moved else NO_TRANSFER
             self.transfers.append(
                 Transfer(
                     trace.job.id,
                     since,
                     end,
-                    bytes=float(entry.bytes or 0),
+                    bytes=float(moved),
                     seconds=min(seconds, took),
                     weight=phase.weight if self._enforced else 1.0,
                     held=phase.held,
                 )
             )
-        short = bool(entry.bytes) and min(seconds, took) < MEASURABLE
-        self.cuts.phases_short += short
-        self.cuts.phases_too_fast += place == NO_TRANSFER and phase.longest > took * TOO_FAST
+        unknown = place == NO_TRANSFER and not short
+        self.cuts.phases_too_fast += unknown and phase.longest > took * TOO_FAST
         # Rounding aside, no phase takes longer alone than it did.
         io = took if short or phase.longest > took * ROUNDING else phase.longest
         trace.phases += 1
