@@ -66,10 +66,23 @@ def page(matches: messages.Status, name: str = "x.9") -> str:
             ["1e-05. The", "set of jobs with no history"],
         ),
         ({"w_iter": 12.0, "iterations": 1}, ["w_iter is 12 s, learnt from 1 iteration of this"]),
+        (
+            {"w_iter": 12.0, "iterations": 5, "earlier_iterations": 12, "executable": "/bin/py3"},
+            ["from 5 iterations of this run and earlier runs of the application 'py3'."],
+        ),
         ({"w_iter": 12.0}, ["from what is known of its application"]),
         ({"io_nodes": []}, ["It has no I/O nodes"]),
         ({"phases": 2, "phase_bytes": MIB}, ["It had 2 phases, 1 MiB each"]),
-        ({"bandwidth": 3.0 * MIB}, ["3 MiB/s"]),
+        ({"phases": 1, "phase_bytes": MIB}, ["It had 1 phase, 1 MiB."]),
+        (
+            {"phases": 1, "phase_bytes": 150 * MIB, "forwarded_bytes": 128 * MIB},
+            ["it moved 128 MiB", "Its phases moved 150 MiB: a phase is reported when it ends"],
+        ),
+        (
+            {"direct_bytes": 15 * MIB, "counters": {"left_bytes": 15 * MIB}},
+            ["it moved 15 MiB: 0 B read, 0 B written, 15 MiB copied in the kernel."],
+        ),
+        ({"best_bandwidth": 3.0 * MIB}, ["Its best phase reached 3 MiB/s"]),
         ({"turn_waited_seconds": 5.0}, ["It waited for turns for 5 s, 5% of its time"]),
         (  # heard of after its end, when nobody knows its mode: it counted what it waited
             {"state": "ended", "status": 0, "mode": None, "counters": {"turn_waited": 5 * 10**9}},
@@ -105,6 +118,9 @@ def test_every_state_has_its_sentence(record: dict[str, Any], there: list[str]) 
         ({"phases": 1, "phases_by_mode": {"off": 1}}, "not have waited"),  # nobody looks then
         ({"turn_waited_seconds": 5.0, "mode": "observe"}, "would have waited"),
         ({"phases": 1}, "not have waited"),
+        ({"bandwidth": 3.0 * MIB}, "best phase"),  # of earlier runs of the application
+        ({"w_iter": 12.0, "iterations": 5}, "earlier runs"),
+        ({"phases": 1, "phase_bytes": MIB, "forwarded_bytes": MIB}, "Its phases moved"),
         ({"w_iter": 12.0}, "no history"),
     ],
 )

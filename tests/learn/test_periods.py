@@ -40,6 +40,17 @@ def feed_on(period: Period, iterations: list[tuple[float, float]]) -> None:
         period.ended(now, io)
 
 
+def test_an_estimate_rests_on_earlier_runs_until_the_period_changes() -> None:
+    period = Period.live(Prior(w_iter=10.0, observations=7))
+    assert (period.iterations, period.earlier_iterations) == (0, 7)
+    feed(period, [(9.0, 1.0)] * 3)
+    assert (period.iterations, period.earlier_iterations) == (2, 7)
+    feed_on(period, [(99.0, 1.0)] * 8)
+    assert period.w_iter_ == pytest.approx(100.0)
+    assert period.earlier_iterations == 0
+    assert Period.live().earlier_iterations == 0
+
+
 def test_nothing_is_known_before_the_second_phase() -> None:
     period = Period()
     assert period.began(9.0) is None

@@ -150,6 +150,11 @@ class Period:
         return self._iterations
 
     @property
+    def earlier_iterations(self) -> int:
+        """The weight of earlier runs in the estimate, in iterations; a change of period ends it."""
+        return max(self.observations_ - self._iterations, 0)
+
+    @property
     def known(self) -> Prior | None:
         """What a later run of the application can start from; None without an iteration."""
         if self.w_iter_ is None or self._iterations == 0:

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 SMALL = 2**20
 SHORTEST_GAP, LONGEST_GAP = 0.05, 5.0
 """Idle seconds after which a phase is over: what is learned lies between these."""
+MEASURABLE = 2 * SHORTEST_GAP
+"""Seconds of the shortest phase whose bytes per second are a measure: samples date its beginning to
+within half of that."""
 TRICKLE = 16
 """A burst below `small` / TRICKLE (a line of a log) does not keep a phase from ending."""
 FORGOTTEN = 60.0

@@ -1,5 +1,6 @@
 """Replays a record's events through a new Manager, which must decide the recorded actions."""
 
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -42,7 +43,7 @@ def replay(record: Record, *, trusted: Collection[str] = ()) -> ReplayResult:
         if file not in trusted:
             raise InputError(
                 f"{record.paths[0]} was decided by the policy {file!r}, a file that a replay "
-                "runs; if you trust it, give --trust"
+                f"runs; if you trust it, give --trust {shlex.quote(file)}"
             )
     if record.lost:
         raise InputError(

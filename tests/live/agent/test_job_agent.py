@@ -28,6 +28,8 @@ OFFSETS = {
     "announced": layout.ANNOUNCED,
     "pid": layout.FIRST_SLOT,
     "waiting": layout.FIRST_SLOT + layout.SLOT_FIELDS["waiting"],
+    "last_call": layout.FIRST_SLOT + layout.SLOT_FIELDS["last_call"],
+    "written": layout.FIRST_SLOT + layout.SLOT_FIELDS["write_bytes"],
 }
 
 
@@ -47,6 +49,11 @@ class Clock:
             assert self._changed.wait_for(lambda: not self._stopped, HANG)
             self._blocked -= 1
             return self._now
+
+    @property
+    def now(self) -> float:
+        """The time, also while the clock is stopped."""
+        return self._now
 
     def advance(self, seconds: float) -> None:
         with self._changed:
@@ -182,6 +189,21 @@ def test_the_wait_of_a_lapse_ends_when_the_gate_opened(job: Harness) -> None:
         job.clock.advance(3 * LEASE)
         job.write(ended=1)
     assert job.receive(messages.PhaseEnded).waited == pytest.approx(LEASE)
+
+
+def test_a_phase_that_was_over_when_it_was_noticed_lasted_longer_than_nothing(job: Harness) -> None:
+    """A sample shows 100 MiB of calls that are over: they began after the sample before."""
+    job.send(messages.Heartbeat(mode="observe"))
+    job.synchronise()
+    with job.clock.stopped():
+        job.clock.advance(0.05)
+        last = round((job.clock.now - 0.01) * 1e9)
+        job.write(slots=1, pid=os.getpid(), written=100 << 20, last_call=last)
+    job.receive(messages.PhaseBegan)
+    job.clock.advance(10.0)
+    over = job.receive(messages.PhaseEnded)
+    assert over.bytes == 100 << 20
+    assert over.seconds == pytest.approx(0.04 / 2), "in the middle of what is possible"
 
 
 def test_the_announced_volume_of_a_phase_is_sent_with_every_request(job: Harness) -> None:

@@ -1,12 +1,14 @@
 """Turns as a controller gives them, without any clock or socket."""
 
 import pytest
+from live.controller.turn_harness import TurnHarness
 
 from penstock import registry
 from penstock.core.ledger import Ledger, knows
 from penstock.core.manager import Manager
 from penstock.errors import InputError
 from penstock.live.controller.turns import FILE_SYSTEM, PhaseReport, Release, Turns
+from penstock.live.store import Knowledge
 from penstock.model import Action, Admit, Event, Hold, Job, JobEnded, PhaseEnded, Site, View
 from penstock.policies.base import ByArrival, Own
 
@@ -167,6 +169,39 @@ def test_what_a_phase_would_take_alone_is_its_bytes_over_the_best_bandwidth() ->
     job = made.manager.jobs["a"]
     # The second phase shared the file system: 100 bytes at 100 B/s, a little faded, is one second.
     assert made.ledger.io_done(job) == pytest.approx(1 + 1 / 0.95)
+
+
+def test_the_best_phase_is_one_of_this_run_that_is_long_enough_to_measure() -> None:
+    """100 MiB "in 20 ms" were noticed late; a history is no phase, and a maximum does not fade."""
+    made = turns()
+    made.started(0.0, Job(id="d", serial=3), bandwidth=500.0)
+    state = made.states["d"]
+    assert (state.bandwidth, state.best) == (500.0, 0.0)
+    bests = []
+    for phase, seconds in enumerate((0.02, 0.0, 1.0, 4.0, 4.0), 1):
+        made.phase_began(10.0 * phase, "d", phase)
+        made.phase_ended(10.0 * phase + seconds, "d", ended(phase, moved=100, seconds=seconds))
+        bests.append(state.best)
+    assert bests == [0.0, 0.0, 100.0, 100.0, 100.0]
+    assert state.bandwidth == pytest.approx(500 * 0.95**3)
+    assert made.fastest <= 500
+
+
+def test_a_record_tells_this_run_from_earlier_ones() -> None:
+    harness = TurnHarness()
+    known = Knowledge(w_iter=11.0, observations=9, bandwidth=500.0)
+    job = harness.start("a", knowledge=known)
+    record = harness.record("a")
+    assert (record.best_bandwidth, record.bandwidth) == (None, 500.0)
+    assert (record.iterations, record.earlier_iterations) == (0, 9)
+    for phase in (1, 2, 3):
+        harness.now += 10
+        harness.begin(job, phase)
+        harness.now += 1
+        harness.end(job, phase, moved=10)
+    record = harness.record("a")
+    assert (record.best_bandwidth, record.phases) == (10.0, 3)
+    assert (record.iterations, record.earlier_iterations) == (2, 9)
 
 
 def test_words_about_another_phase_are_passed_over() -> None:

@@ -7,6 +7,7 @@ from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.turn_service import TurnService
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
+from penstock.live.store import Knowledge
 
 Sent = list[tuple[str, str, int]]
 """The job, kind and phase number of messages."""
@@ -43,10 +44,16 @@ class TurnHarness:
             clock=lambda: self.now,
         )
 
-    def start(self, id: str, team: str | None = None, user: str = "ann") -> JobEntry:
+    def start(
+        self,
+        id: str,
+        team: str | None = None,
+        user: str = "ann",
+        knowledge: Knowledge | None = None,
+    ) -> JobEntry:
         begin = messages.BeginJob(name=id, pid=1, command=["x"], user=user, protocol=2, team=team)
         job = self.jobs[id] = JobEntry(id=id, serial=1, begin=begin, began=self.now, since=self.now)
-        self.turn_service.started(job)
+        self.turn_service.started(job, knowledge)
         return job
 
     def record(self, id: str) -> JobRecord:

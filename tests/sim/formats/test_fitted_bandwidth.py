@@ -103,6 +103,23 @@ def test_what_a_job_measured_dates_its_phase(tmp_path: Path) -> None:
     assert phases(recording.workload) == [[1.0, 2.0]]
 
 
+def test_a_phase_too_short_to_measure_shows_no_bandwidth(tmp_path: Path) -> None:
+    """It was noticed when most of its bytes had gone: 100 MiB "in 7 ms", or "in no time"."""
+    short: Lines = [
+        start(0.0, A),
+        begin(1.0, A),
+        measured(1.0, A, 100, seconds=0.0),
+        begin(2.0, A),
+        measured(2.0078125, A, 100, seconds=0.0078125),
+    ]
+    only = fitted(tmp_path, *short, over(3.0, A))
+    assert (only.bandwidth.fitted, only.cuts.phases_short) == (None, 2)
+    assert phases(only.workload)[1] == [1.0, 0.0078125], "it counts with what it took"
+    both = fitted(tmp_path / "b", *short, begin(4.0, A), measured(6.0, A, 84), over(7.0, A))
+    assert both.bandwidth.alone == 42 * MIB
+    assert both.cuts.phases_short == 2
+
+
 @examples(50)
 @given(day=days())
 def test_no_metric_of_a_record_is_impossible(day: list[Event]) -> None:

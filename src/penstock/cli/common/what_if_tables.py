@@ -20,10 +20,12 @@ CUTS: Mapping[str, tuple[str, str]] = {
     "jobs_idle": ("job", "did no work in the record, left out"),
     "jobs_cut": ("job", "left out: all its I/O was cut off"),
     "jobs_moved": ("job", "used several sets of resources, counted with the most used set"),
+    "jobs_without_io": ("job", "had no I/O phase, counted as computing"),
     "phases": ("phase", "left out: the record has only a part"),
     "phases_direct": ("phase", "did direct I/O, counted as computing"),
     "phases_unmeasured": ("phase", "left out, recorded and simulated: cut off"),
     "phases_too_fast": ("phase", "ran faster than the controller's estimate, counted as it ran"),
+    "phases_short": ("phase", "too short to measure a bandwidth, counted as long as recorded"),
 }
 
 
@@ -36,12 +38,13 @@ def cuts(counts: Mapping[str, int]) -> list[str]:
     ]
 
 
-def show(result: Mapping[str, Any]) -> None:
-    """Print a result of `penstock what-if`."""
-    _show_check(result)
+def show(result: Mapping[str, Any], *, in_window: bool = False) -> None:
+    """Print a result of `penstock what-if`; `in_window`: its metrics are of a part of the run."""
+    whole = "of the whole run, " if in_window else ""
+    _show_check(result, whole)
     _show_policies(result)
     click.echo(result["verdict"])
-    _show_jobs(result)
+    _show_jobs(result, whole)
     if "packing" in result:
         _show_packing(result["packing"])
     for entry in result["skipped"]:
@@ -50,7 +53,7 @@ def show(result: Mapping[str, Any]) -> None:
         click.echo(f"note: {note}")
 
 
-def _show_check(result: Mapping[str, Any]) -> None:
+def _show_check(result: Mapping[str, Any], whole: str) -> None:
     about, checks = result["record"], result["model_check"]
     mode = "" if about["mode"] is None else f" (mode {about['mode']})"
     errors = (f"{_plain(m)} {_percent(checks[m]['error'])}" for m in COLUMNS)
@@ -65,7 +68,7 @@ def _show_check(result: Mapping[str, Any]) -> None:
         f"{name}: {units.show_count(about['jobs'], 'job')}, "
         f"{units.show_count(about['iterations'], 'iteration')}"
     )
-    click.echo(f"{title}; run times are off by {100 * result['job_error']:.2f}% per job")
+    click.echo(f"{title}; {whole}run times are off by {100 * result['job_error']:.2f}% per job")
     emit_table(("", *COLUMNS.values()), rows)
 
 
@@ -91,13 +94,13 @@ def _show_policies(result: Mapping[str, Any]) -> None:
     )
 
 
-def _show_jobs(result: Mapping[str, Any]) -> None:
+def _show_jobs(result: Mapping[str, Any], whole: str) -> None:
     others = [name for name in result["policies"] if name != result["ran"]]
     for name in others[:MOST_POLICIES]:
         jobs = result["policies"][name]["jobs"]
         changes = [_jobs(kind, jobs[kind]) for kind in ("gain", "lose")]
         none = "no job gains or loses by more than the model error"
-        click.echo(f"{name}: {'; '.join(filter(None, changes)) or none}")
+        click.echo(f"{name}: {whole}{'; '.join(filter(None, changes)) or none}")
 
 
 def _jobs(kind: str, jobs: Sequence[Mapping[str, Any]]) -> str:

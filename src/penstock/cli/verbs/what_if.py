@@ -41,6 +41,8 @@ from penstock.sim.knowledge import Knowledge
 from penstock.units import show_seconds
 
 FAILED = 1
+RECORDS = "records"
+"""The directory of records in a state directory, which the first recorded event makes."""
 ROUNDING = 1e-9
 NOTICED = 0.001
 """Seconds of delay that are worth a note."""
@@ -132,13 +134,16 @@ def what_if(*, options: Options, loaded: Loaded, as_json: bool) -> int:
             raise InputError("--check does not simulate; leave out --policies and --packing")
         return _check(record, options.trust, as_json=as_json)
     result = _simulate(record, loaded, options)
-    emit_json(result) if as_json else what_if_tables.show(result)
+    in_window = loaded.config.simulation.seconds() is not None
+    emit_json(result) if as_json else what_if_tables.show(result, in_window=in_window)
     return 0
 
 
 def _record(files: Sequence[Path]) -> Record:
     files = _latest(files[0]) if len(files) == 1 and files[0].is_dir() else files
     for file in files:
+        if not file.exists() and file.name == RECORDS and file.parent.is_dir():
+            raise InputError(f"{file}: nothing is recorded yet; records begin with the first job")
         formats.check_readable(file)
         formats.check_suffix(file, SUFFIXES)
     return Record(*files)
@@ -212,6 +217,7 @@ def _simulate(record: Record, loaded: Loaded, options: Options) -> dict[str, Any
         options={configured.policy: configured.options, ran.policy: ran.options},
         timeline=options.lanes,
         as_live=as_live(loaded),
+        by_elapsed_time=True,
     )
     workload = recording.workload
     skipped = policy_runs.missing_needs(workload, selected) if options.policies is None else {}
@@ -311,7 +317,7 @@ def _about(
         "policy": header.sharing.policy,
         "mode": header.mode,
         "jobs": len(recording.workload),
-        "iterations": recording.workload.iterations,
+        "iterations": recording.iterations,
         "omega": recording.workload.omega,
         "knowledge": knowledge.kind,
         "bandwidth": asdict(recording.bandwidth) | {"fitted": recording.bandwidth.fitted},

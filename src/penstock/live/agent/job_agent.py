@@ -208,7 +208,7 @@ class JobAgent:
             # The phase that ended may have passed a gate that had opened by itself.
             self._end_expired_wait(now)
             if isinstance(change, Began):
-                self._begin_phase(now)
+                self._begin_phase(now, change.time)
             elif isinstance(change, Ended):
                 self._end_phase(now, change)
         self._end_expired_wait(now)
@@ -254,9 +254,11 @@ class JobAgent:
         self._fail_opens[cause] += 1
         self._pages.open_gate()
 
-    def _begin_phase(self, now: float) -> None:
+    def _begin_phase(self, now: float, began: float) -> None:
+        """Request a turn for a phase, which is noticed after it `began`."""
         self._phases += 1
-        self._phase = PhaseTurn(self._phases, now, now, self._sampler.take_announced_bytes())
+        announced = self._sampler.take_announced_bytes()
+        self._phase = PhaseTurn(self._phases, min(began, now), now, announced)
         if self._controller is None and self._mode == "enforce":
             self._fail_open(now, self._phase, "lapses")
         self._request_turn(self._phase)

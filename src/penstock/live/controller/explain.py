@@ -5,6 +5,7 @@ Everything is read from a Status, so that a saved status can be explained later.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from penstock.errors import InputError, unknown
 from penstock.live.protocol import messages
@@ -187,17 +188,26 @@ def _place(job: JobRecord, weight: float, status: messages.Status) -> Iterator[s
             yield "Until then it is in the set of jobs with no history, with that set's weight."
     elif job.iterations:
         source = f"{show_count(job.iterations, 'iteration')} of this run"
+        if job.earlier_iterations:
+            source += f" and earlier runs of {_application(job)}"
         yield f"Its w_iter is {show_seconds(job.w_iter)}, learnt from {source}."
     else:
         yield f"Its w_iter is {show_seconds(job.w_iter)}, from what is known of its application."
 
 
+def _application(job: JobRecord) -> str:
+    name = PurePath(job.executable).name
+    return f"the application {name!r}" if name else "its application"
+
+
 def _did(job: JobRecord) -> Iterator[str]:
     counters = job.counters
+    left = counters.get("left_bytes", 0)
+    kernel = f", {show_volume(left)} copied in the kernel" if left else ""
     yield (
         f"In {show_seconds(job.seconds)} it moved {show_volume(job.moved_bytes)}: "
         f"{show_volume(counters.get('read_bytes', 0))} read, "
-        f"{show_volume(counters.get('write_bytes', 0))} written."
+        f"{show_volume(counters.get('write_bytes', 0))} written{kernel}."
     )
     if job.reconnected is not None:
         after = show_seconds(max(job.reconnected - job.began, 0.0))
@@ -206,10 +216,17 @@ def _did(job: JobRecord) -> Iterator[str]:
             "counted from then on."
         )
     if job.phases:
-        mean = f", {show_volume(job.phase_bytes)} each on average" if job.phase_bytes else ""
+        each = " each on average" if job.phases > 1 else ""
+        mean = f", {show_volume(job.phase_bytes)}{each}" if job.phase_bytes else ""
         yield f"It had {show_count(job.phases, 'phase')}{mean}{_by_mode(job)}."
-    if job.bandwidth:
-        yield f"Its best phase reached {show_bandwidth(job.bandwidth)}."
+    # The phases of a job on several hosts are of all of them, its counters of one.
+    if job.state == "running" and job.nodes == 1 and _in_phases(job) > job.moved_bytes:
+        yield (
+            f"Its phases moved {show_volume(_in_phases(job))}: a phase is reported when it ends, "
+            "the other counts once per second."
+        )
+    if job.best_bandwidth:
+        yield f"Its best phase reached {show_bandwidth(job.best_bandwidth)}."
     # A job counts its own waits, too: the controller does not know those of an earlier one.
     if waited := job.turn_waited_seconds or counters.get("turn_waited", 0) / 1e9:
         yield f"It waited for turns for {_with_part(waited, job)}."
@@ -229,6 +246,10 @@ def _did(job: JobRecord) -> Iterator[str]:
             yield f"Fail-open: {show_count(count, noun)} {why} ({counter})."
     if not job.fail_opens:
         yield "No fail-opens."
+
+
+def _in_phases(job: JobRecord) -> float:
+    return job.phases * (job.phase_bytes or 0.0)
 
 
 def _by_mode(job: JobRecord) -> str:

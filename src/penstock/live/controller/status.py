@@ -94,6 +94,7 @@ def with_progress(record: JobRecord, state: TurnState) -> JobRecord:
         turn_waited_seconds=state.waited,
         would_have_waited_seconds=state.would_have_waited,
         bandwidth=state.bandwidth or None,
+        best_bandwidth=state.best or None,
     )
 
 
@@ -115,6 +116,7 @@ def with_turn(
         weight=weight,
         w_iter=job.w_iter,
         iterations=period.iterations if period else 0,
+        earlier_iterations=period.earlier_iterations if period else 0,
     )
     if phase is None or record.state != "running":
         return record

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from penstock.core.ledger import Ledger, decide
 from penstock.core.manager import Manager
 from penstock.core.wait import Wait, release_overdue
+from penstock.learn.phases import MEASURABLE
 from penstock.model import (
     Action,
     Admit,
@@ -90,7 +91,8 @@ class TurnState:
     waited: float = 0.0
     would_have_waited: float = 0.0  # in phases, or parts of them, that were only observed
     transferred: float = 0.0
-    bandwidth: float = 0.0  # bytes per second, of its best phase
+    bandwidth: float = 0.0  # bytes per second: of its best phase, fading, or of its family
+    best: float = 0.0  # bytes per second, of the best phase of this run
     alone: bool = False  # one of its phases was alone: `bandwidth` is what it can do
     volume: float | None = None  # bytes per phase, according to its user or its family
     last_report: float = 0.0
@@ -101,10 +103,11 @@ class TurnState:
         """Return how long a phase would have taken alone, and update the bandwidth.
 
         Beside others a job shows less than it can do: until one of its phases was alone, the
-        `site`'s bandwidth counts if it is higher.
+        `site`'s bandwidth counts if it is higher. A phase too short to measure counts as reported.
         """
-        if moved <= 0 or seconds <= 0:
+        if moved <= 0 or seconds < MEASURABLE:
             return max(seconds, 0.0)
+        self.best = max(moved / seconds, self.best)
         self.bandwidth = max(moved / seconds, self.bandwidth * (1 - BANDWIDTH_DECAY))
         self.alone = self.alone or alone
         usual = 0.0 if self.alone or site is None else site

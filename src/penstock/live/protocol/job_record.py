@@ -95,9 +95,20 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
             "enforce; of phases in modes observe, advise and off."
         ),
     ] = None
-    bandwidth: Annotated[float | None, Meta(description="Bytes per second of its best phase.")] = (
-        None
-    )
+    bandwidth: Annotated[
+        float | None,
+        Meta(
+            description="Bytes per second that it is expected to reach: of its best phase, which "
+            "counts less with every later one, or of earlier runs of its application."
+        ),
+    ] = None
+    best_bandwidth: Annotated[
+        float | None,
+        Meta(
+            description="Bytes per second of the best phase of this run. Null: none was long "
+            "enough to measure (0.1 s)."
+        ),
+    ] = None
     mode: Annotated[str | None, Meta(description="observe, advise, enforce or off.")] = None
     doing: Annotated[
         str | None,
@@ -127,7 +138,13 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
     )
     weight: Annotated[float | None, Meta(description="Its weight among those transferring.")] = None
     w_iter: Annotated[float | None, Meta(description="Seconds per iteration, if known.")] = None
-    iterations: Annotated[Count, Meta(description="Iterations that w_iter was learnt from.")] = 0
+    iterations: Annotated[
+        Count, Meta(description="Iterations of this run that w_iter was learnt from.")
+    ] = 0
+    earlier_iterations: Annotated[
+        Count,
+        Meta(description="Weight of earlier runs of its application in w_iter, in iterations."),
+    ] = 0
 
     def summary(self) -> JobSummary:
         """Return the part that anybody may see."""

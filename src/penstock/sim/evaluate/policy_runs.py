@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock import registry
@@ -65,6 +65,8 @@ class Task:
     timeline: bool = False
     as_live: AsLive | None = None
     files: Mapping[str, PolicyFile] = field(default_factory=dict)
+    by_elapsed_time: bool = False
+    """A phase that the window cuts counts by its time, as in a record, not by what it moved."""
 
     def measure(self, workload: Workload, policy: str) -> Outcome:
         """Simulate the workload under a policy."""
@@ -85,8 +87,11 @@ class Task:
                 marks=self.window or (),
                 timeline=self.timeline,
             )
+        measured = run
+        if self.by_elapsed_time and self.window is not None:
+            measured = replace(run, moved=None)
         return Outcome(
-            metrics=metrics.measure(run, self.window),
+            metrics=metrics.measure(measured, self.window),
             finish=run.finish,
             run=run if self.timeline else None,
         )

@@ -109,16 +109,24 @@ class WhatIf:
                 "do not decide by this"
             )
         better = [name for name in others if self._is_better(name, MAIN_METRIC)]
-        named = ", ".join(better[:MOST_NAMED]) or "none"
+        named = ", ".join(map(self._named, better[:MOST_NAMED])) or "none"
         more = f" and {len(better) - MOST_NAMED} more" if len(better) > MOST_NAMED else ""
         return (
             f"{len(beyond)} of {len(others)} differ from {ran}, which ran, by more than the model "
             f"error; better in {MAIN_METRIC}: {named}{more}"
         )
 
+    def _named(self, name: str) -> str:
+        worse = [m.replace("_", " ") for m in self.model_check if self._is_worse(name, m)]
+        return f"{name} (worse in {', '.join(worse)})" if worse else name
+
     def _is_better(self, name: str, metric: str) -> bool:
         policy = self.policies[name]
         return policy.beyond_model_error[metric] and policy.gain[metric] > 0
+
+    def _is_worse(self, name: str, metric: str) -> bool:
+        policy = self.policies[name]
+        return policy.beyond_model_error[metric] and policy.gain[metric] < 0
 
     def as_json(self) -> dict[str, Any]:
         """Return what `penstock what-if --json` prints of it."""

@@ -5,6 +5,7 @@ beginning on, whatever the policy decides: what ran is fair-share. A part of a r
 of a record whose parts ran under different policies, the longest stretch of one policy is taken.
 """
 
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -40,8 +41,14 @@ class Ran:
         if ".py:" in self.policy and self.policy not in trusted:
             raise InputError(
                 f"what ran is the policy {Path(self.policy).name!r}, a file, and gains are "
-                "relative to its simulation; if you trust the file, give --trust"
+                f"relative to its simulation; if you trust the file, give --trust {self._file()}"
             )
+
+    def _file(self) -> str:
+        """Return the policy file as one names it from here; others may read this, so no more."""
+        path, here = Path(self.policy), Path.cwd()
+        below = path.is_relative_to(here)
+        return shlex.quote(str(path.relative_to(here) if below else Path("DIRECTORY", path.name)))
 
 
 def one_policy(record: Record) -> tuple[Record, Ran, list[str]]:
@@ -76,11 +83,15 @@ def left_out(record: Record, ran: Ran, users: Collection[str]) -> list[str]:
     """Return what the simulation of what ran leaves out; `users` are those of the record's jobs."""
     notes = []
     headers = record.headers
-    if ran.mode is None and ran.policy != UNMANAGED:
-        notes.append(
-            "the record does not say in which mode the site was; it is taken as enforced, and if "
-            "jobs did not wait for turns, what ran was fair-share"
+    if ran.mode is None:
+        unsaid = "the record does not say in which mode the site was"
+        taken = (
+            "fair-share makes no job wait in any"
+            if ran.policy == UNMANAGED
+            else "it is taken as enforced, and if jobs did not wait for turns, what ran was "
+            "fair-share"
         )
+        notes.append(f"{unsaid}; {taken}")
     apart = {
         user
         for header in headers

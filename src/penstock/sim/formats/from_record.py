@@ -1,10 +1,11 @@
 """The record of a live controller as a workload, to simulate its jobs under any policy.
 
 A job computes in the gaps between its phases; its I/O is the time that each phase would have taken
-alone (`fitted_bandwidth`; where a record has no bytes, what the controller derived). Waiting for a
-turn and sharing the file system are effects of the policy, and are left out. A direct phase (not
-through an I/O node) took part in no sharing: it counts as a gap. A phase that yielded its turn and
-resumed is one phase; its pause counts as computing before it.
+alone (`fitted_bandwidth`; where a record has no bytes, what the controller derived; where it was
+too short to measure, what it took). Waiting for a turn and sharing the file system are effects of
+the policy, and are left out. A direct phase (not through an I/O node) took part in no sharing: it
+counts as a gap. A phase that yielded its turn and resumed is one phase; its pause counts as
+computing before it.
 
 Jobs may run when a record begins or ends. A job that ran before counts from the beginning of the
 record, or from the end of the phase that it was in; a job that continues counts up to the end of
@@ -38,6 +39,8 @@ class Recording:
     run: Run
     cuts: Cuts
     bandwidth: Bandwidth
+    iterations: int
+    """Iterations that end with an I/O phase."""
     noticed: float
     """Mean seconds after which the controller knew that a phase had ended."""
     notes: Sequence[str]
@@ -60,6 +63,8 @@ def load(record: Record, site: Site | None = None) -> Recording:
     traces.cuts.jobs_cut = sum(trace.cut and not trace.works for trace in traces.all)
     traces.cuts.jobs_idle = len(traces.all) - len(worked) - traces.cuts.jobs_cut
     traces.cuts.jobs_moved = sum(len(trace.places) > 1 for trace in worked)
+    silent = {trace.job.id for trace in worked} - traces.with_io
+    traces.cuts.jobs_without_io = len(silent)
     if not worked:
         raise InputError(f"{name}: no job in it did any work; take a record of a longer time")
     # In the order of submission, which breaks ties; the sort is stable.
@@ -82,6 +87,7 @@ def load(record: Record, site: Site | None = None) -> Recording:
         run=run,
         cuts=traces.cuts,
         bandwidth=bandwidth,
+        iterations=sum(trace.phases for trace in worked),
         noticed=sum(traces.idle) / len(traces.idle) if traces.idle else 0.0,
         notes=tuple(record.notes),
     )

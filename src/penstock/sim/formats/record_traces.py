@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from penstock.learn.phases import MEASURABLE
 from penstock.model import (
     DIRECT_PATH,
     Action,
@@ -50,6 +51,8 @@ class Cuts:
     """Jobs left out because all their phases were cut off."""
     jobs_moved: int = 0
     """Jobs whose phases used several sets of resources; they count with the most used."""
+    jobs_without_io: int = 0
+    """Jobs of which the record has no I/O phase; they count as computing."""
     phases: int = 0
     """Phases left out because they are cut by the beginning or end of the record."""
     phases_direct: int = 0
@@ -58,6 +61,8 @@ class Cuts:
     """Phases left out because they were cut off: nobody measured them."""
     phases_too_fast: int = 0
     """Phases faster than the controller thought possible; they count with what they took."""
+    phases_short: int = 0
+    """Phases too short to measure: they count with what they took, and fit no bandwidth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,8 @@ class Trace:
     start: float
     carried: bool = False
     cut: bool = False
+    phases: int = 0
+    """Its complete phases: what it computes after the last one is no iteration."""
     io: "array[float]" = field(default_factory=lambda: array("d"))
     request: "array[float]" = field(default_factory=lambda: array("d"))
     end: "array[float]" = field(default_factory=lambda: array("d"))
@@ -154,6 +161,8 @@ class Traces:
         self.cuts.jobs_before = len(self._open)
         self.all = list(self._open.values())
         self.transfers: list[Transfer] = []
+        self.with_io: set[JobId] = set()
+        """Jobs of which a phase was seen, even if only a part of it."""
         self.idle: array[float] = array("d")
         """How long after the end of each phase the controller knew of it."""
 
@@ -161,6 +170,8 @@ class Traces:
         """Process a line of the record."""
         event = entry.event
         self.now = event.time - self._began
+        if isinstance(event, PhaseBegan | PhaseEnded):
+            self.with_io.add(event.job)
         match event:
             case JobStarted() if event.job.id not in self._open:
                 self._start(event.job, self.now)
@@ -233,22 +244,29 @@ class Traces:
         self.idle.append(self.now - end)
         took = end - phase.requested
         place = NO_TRANSFER
+        # Without the job's own seconds it is not a sample that measured it.
+        sampled = bool(entry.bytes) and entry.seconds is not None
+        short = sampled and min(seconds, took) < MEASURABLE
+        self.cuts.phases_short += short
+        moved = 0 if short else entry.bytes or 0
         if end > since:
-            place = len(self.transfers) if entry.bytes else NO_TRANSFER
+            place = len(self.transfers) if moved else NO_TRANSFER
             self.transfers.append(
                 Transfer(
                     trace.job.id,
                     since,
                     end,
-                    bytes=float(entry.bytes or 0),
+                    bytes=float(moved),
                     seconds=min(seconds, took),
                     weight=phase.weight if self._enforced else 1.0,
                     held=phase.held,
                 )
             )
-        self.cuts.phases_too_fast += place == NO_TRANSFER and phase.longest > took * TOO_FAST
+        unknown = place == NO_TRANSFER and not short
+        self.cuts.phases_too_fast += unknown and phase.longest > took * TOO_FAST
         # Rounding aside, no phase takes longer alone than it did.
-        io = took if phase.longest > took * ROUNDING else phase.longest
+        io = took if short or phase.longest > took * ROUNDING else phase.longest
+        trace.phases += 1
         trace.add(phase.requested, io, end, place)
 
     def _act(self, action: Action) -> None:
