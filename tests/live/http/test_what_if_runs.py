@@ -50,7 +50,7 @@ def record(folder: Path, run: str = RUN) -> RecordList:
         offsets=[0, 10, 20],
         release=[0.0, 0.5],
         ids=["one", "other"],
-        details=[{"user": "ada", "executable": "/home/ada/solve"}] * 2,
+        details=[{"user": "lovelace", "executable": "/home/lovelace/solve"}] * 2,
     )
     clock = RecordedClock(jobs, first_line)
     clock.run()
@@ -142,7 +142,7 @@ def test_both_policies_are_simulated(tmp_path: Path) -> None:
     assert set(lanes["simulated"]) == {"set-10", "fair-share"}
     # No user, no program, no directory.
     text = json.dumps(what_if)
-    assert [word for word in ("ada", "/home", "solve", str(tmp_path)) if word in text] == []
+    assert [word for word in ("lovelace", "/home", "solve", str(tmp_path)) if word in text] == []
 
 
 STUBBORN = """
