@@ -141,7 +141,7 @@ def test_the_last_line_takes_what_is_better_for_sure(penstock: Any, directory: P
     assert "--knowledge learned" in penstock(*alike).out.splitlines()[-1]
 
 
-def test_policies_that_cannot_be_told_apart(penstock: Any, drawn: str, directory: Path) -> None:
+def test_policies_that_do_not_differ(penstock: Any, drawn: str, directory: Path) -> None:
     (directory / "mine.py").write_text(
         "from penstock.policies.sharing.fair_share import FairShare\n"
         "class Mine(FairShare):\n"
@@ -150,7 +150,7 @@ def test_policies_that_cannot_be_told_apart(penstock: Any, drawn: str, directory
     given = ("compare", drawn, "--seeds", "4", "--policies", "fair-share,./mine.py:Mine", "--json")
     choice = penstock(*given).json["choice"]
     assert (choice["policy"], choice["tied"]) == ("fair-share", ["./mine.py:Mine"])
-    assert "cannot be told apart" in choice["reason"]
+    assert "do not differ in any metric on these 4 workloads" in choice["reason"]
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
@@ -284,3 +284,28 @@ def test_as_live_is_a_part_of_what_is_kept(penstock: Any, jobs: str) -> None:
     assert unbounded == again
     assert wide["makespan"] == unbounded["makespan"] == 22
     assert narrow["makespan"] == pytest.approx(22.6)
+
+
+@pytest.mark.parametrize("seeds", ["1", "3"])
+@pytest.mark.parametrize("generated", [False, True])
+def test_a_workload_that_is_given_twice_is_refused(
+    penstock: Any, jobs: str, drawn: str, directory: Path, *, seeds: str, generated: bool
+) -> None:
+    file = drawn if generated else jobs
+    (directory / "copy.json").write_bytes((directory / file).read_bytes())
+    for other in (file, "copy.json"):
+        given = ("compare", file, other, "--seeds", seeds, "--policies", "fair-share,set-10")
+        result = penstock(*given)
+        assert result.status == 2
+        assert f"penstock: error: {file}" in result.err
+        assert "give one" in result.err or "give it once" in result.err
+
+
+def test_a_better_policy_that_cannot_run_live_is_named(penstock: Any) -> None:
+    """Sets by the true profile gain on every workload, and no controller knows the profile."""
+    penstock("generate", "io-sets", "--horizon", "4000", "--out", "jobs.json")
+    given = ("compare", "jobs.json", "--seeds", "8", "--policies", "fair-share,clairvoyant-sets")
+    result = penstock(*given, "--json").json
+    assert result["policies"]["clairvoyant-sets"]["low"] > 0
+    assert "better, but not possible live: clairvoyant-sets (+" in result["choice"]["reason"]
+    assert "no policy that can run live is better" in penstock(*given).out.splitlines()[-1]

@@ -25,7 +25,7 @@ from penstock.cli.common.workload_files import Reader, explain_window
 from penstock.config import Loaded
 from penstock.files import check_writable
 from penstock.sim.evaluate.comparison import Entrant, display_name
-from penstock.sim.evaluate.draws import Draws, check_distinct
+from penstock.sim.evaluate.draws import Distinct, Draws, check_distinct
 
 EXACT = "Policies knew the jobs exactly; live they learn: see what --knowledge learned changes."
 PANELS = 3
@@ -180,6 +180,7 @@ class _Entrants:
     def __init__(self, reader: Reader, files: Sequence[Path], seeds: int) -> None:
         self._reader, self._files, self._seeds = reader, files, seeds
         self._draws: list[Draws] = []
+        self._distinct = Distinct()
         self.methods: list[str] = []
         """How the workloads of each file were made."""
 
@@ -191,7 +192,10 @@ class _Entrants:
             check_distinct(self._draws)
             self.methods.append(draws.method)
             for seed, workload in draws:
-                yield Entrant(file=name, workload=workload, seed=None if self._seeds == 1 else seed)
+                number = None if self._seeds == 1 else seed
+                entrant = Entrant(file=name, workload=workload, seed=number)
+                self._distinct.check(workload, entrant.name)
+                yield entrant
 
 
 def _show(

@@ -42,7 +42,8 @@ from penstock.sim.workload import Workload
 ROWS_AT_ONCE = 1 << 16
 MOST_JOBS_SHOWN = 40
 MEANING = {
-    "utilization": "computing time over allocated time; {utilization_bound:.4f} if no job waited",
+    "utilization": "computing time over allocated time; {utilization_bound:.4f} if no job waited, "
+    "for the same work",
     "max_stretch": "the worst job's elapsed time over its work",
     "max_stretch_from_start": "the same from its start, as paper packs: (end - start) / time alone",
     "max_stretch_from_release": "the same from its release: waiting for earlier packs counts",
