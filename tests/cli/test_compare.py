@@ -247,7 +247,8 @@ def test_for_people_the_best_have_stars(penstock: Any, jobs: str) -> None:
     assert "jobs.json: 2 jobs, 3 iterations" in out
     first, second = (line for line in out.splitlines() if "%" in line)
     assert first.startswith("exclusive-fcfs")
-    assert first.count("*") == len(COLUMNS)
+    # The largest stretch is the same, and has no star.
+    assert first.count("*") == len(COLUMNS) - 1
     assert "22.0000*" in first
     assert "+0.00%" in second
 
@@ -309,3 +310,60 @@ def test_a_better_policy_that_cannot_run_live_is_named(penstock: Any) -> None:
     assert result["policies"]["clairvoyant-sets"]["low"] > 0
     assert "better, but not possible live: clairvoyant-sets (+" in result["choice"]["reason"]
     assert "no policy that can run live is better" in penstock(*given).out.splitlines()[-1]
+
+
+MINE = (
+    "from penstock.policies.base import ByArrival\n"
+    "class Mine(ByArrival):\n"
+    "    def group(self, job):\n"
+    "        return 'all'\n"
+    "    def turn(self, request, view):\n"
+    "        return {answer}\n"
+)
+
+
+@pytest.mark.parametrize(("answer", "undeclared"), [("request.job.w_iter", True), ("1.0", False)])
+def test_a_policy_that_reads_more_than_it_says_is_noted(
+    penstock: Any, jobs: str, directory: Path, *, answer: str, undeclared: bool
+) -> None:
+    (directory / "mine.py").write_text(MINE.format(answer=answer))
+    given = ("compare", jobs, "--policies", "fair-share,./mine.py:Mine")
+    notes = penstock(*given, "--json").json["notes"]
+    assert bool(notes) == undeclared
+    for note in notes:
+        assert "./mine.py:Mine needs, and whether it can run live, is not as shown" in note
+        assert "it reads job.w_iter" in note
+        assert "penstock policies check ./mine.py:Mine" in note
+        assert note in penstock(*given).out
+
+
+def test_a_wrong_answer_of_a_policy_is_not_a_line_of_the_simulator(
+    penstock: Any, jobs: str, directory: Path
+) -> None:
+    (directory / "mine.py").write_text(MINE.format(answer="None"))
+    error = penstock("simulate", jobs, "--policy", "./mine.py:Mine").err
+    assert "turn() must return a number" in error
+    assert "engine.py" not in error
+    assert "by what one of its methods returned" in error
+    # What the policy calls may raise far from its file: the line is still the policy's.
+    (directory / "mine.py").write_text(MINE.format(answer="__import__('json').loads('[')"))
+    assert "(mine.py, line 6)" in penstock("simulate", jobs, "--policy", "./mine.py:Mine").err
+
+
+def test_a_file_without_classes(penstock: Any, jobs: str, directory: Path) -> None:
+    (directory / "empty.py").write_text("x = 1\n")
+    error = penstock("simulate", jobs, "--policy", "./empty.py:Mine").err
+    assert error.endswith("policy file './empty.py' has no class 'Mine': it has no class\n")
+
+
+def test_policies_that_do_not_differ_have_no_stars(penstock: Any, directory: Path) -> None:
+    (directory / "one.json").write_text(json.dumps({"jobs": [{"id": "a", "phases": [[6, 5]]}]}))
+    out = penstock("compare", "one.json", "--policies", "fair-share,set-10").out
+    assert not [line for line in out.splitlines() if "%" in line and "*" in line]
+    last = out.splitlines()[-1]
+    assert last == "No choice: fair-share and set-10 do not differ in any metric on this workload."
+
+
+def test_names_keep_their_small_letters(penstock: Any, jobs: str) -> None:
+    last = penstock("compare", jobs, "--policies", "fair-share,set-10").out.splitlines()[-1]
+    assert last.startswith("The best utilization is that of set-10, on one workload")

@@ -162,6 +162,7 @@ def compare(
         "choice": msgspec.to_builtins(contest.choose()),
         "files": comparison.files,
         "skipped": comparison.skipped,
+        "notes": list(compared.notes),
     }
     if options.out is not None:
         contenders.write_results(options.out, comparison, result)
@@ -219,6 +220,8 @@ def _show(
         click.echo(f"workloads: {'; '.join(result['method'])}")
     for entry in result["skipped"]:
         click.echo(f"skipped {entry['policy']} on {entry['file']}: {entry['reason']}")
+    for note in result["notes"]:
+        click.echo(note)
     if plot is not None:
         click.echo(f"{click.format_filename(plot)}: drawn")
     windows = {f.get("window") for file in result["files"] for f in file["policies"].values()}
