@@ -221,6 +221,8 @@ def _from_file(name: str) -> type[Any]:
             else f"policy file {file!r} defines no class"
         )
     if attribute not in classes:
+        if not classes:
+            raise InputError(f"policy file {file!r} has no class {attribute!r}: it has no class")
         raise unknown(f"class of {file}", attribute, classes)
     return classes[attribute]
 

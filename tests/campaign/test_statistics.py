@@ -59,3 +59,20 @@ def test_a_base_of_zero_has_no_relative_gain() -> None:
 
 def test_an_interval_is_shown_beside_its_figure() -> None:
     assert f"{Estimate(value=0.02, low=0.01, high=0.03):+.2%}" == "+2.00% [+1.00, +3.00]"
+
+
+def test_intervals_of_gains_end_where_gains_do() -> None:
+    """A time cannot fall by more than all of it, nor a rate: both are never below zero."""
+    base = np.array([1.0, 30.0, 2.0])
+    values = np.array([12.0, 1.0, 6.0])
+    shorter = paired_gain(values, base, higher_is_better=False)
+    assert shorter.low < shorter.value < shorter.high == 1.0
+    faster = paired_gain(values, base, higher_is_better=True)
+    assert -1.0 == faster.low < faster.value < faster.high
+    signed = paired_gain(values - 8, base, higher_is_better=False)
+    assert signed.high > 1.0
+
+
+def test_no_gain_has_no_sign() -> None:
+    same = np.array([2.0])
+    assert f"{paired_gain(same, same, higher_is_better=False).value:+.2%}" == "+0.00%"

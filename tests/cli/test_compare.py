@@ -141,7 +141,7 @@ def test_the_last_line_takes_what_is_better_for_sure(penstock: Any, directory: P
     assert "--knowledge learned" in penstock(*alike).out.splitlines()[-1]
 
 
-def test_policies_that_cannot_be_told_apart(penstock: Any, drawn: str, directory: Path) -> None:
+def test_policies_that_do_not_differ(penstock: Any, drawn: str, directory: Path) -> None:
     (directory / "mine.py").write_text(
         "from penstock.policies.sharing.fair_share import FairShare\n"
         "class Mine(FairShare):\n"
@@ -150,7 +150,7 @@ def test_policies_that_cannot_be_told_apart(penstock: Any, drawn: str, directory
     given = ("compare", drawn, "--seeds", "4", "--policies", "fair-share,./mine.py:Mine", "--json")
     choice = penstock(*given).json["choice"]
     assert (choice["policy"], choice["tied"]) == ("fair-share", ["./mine.py:Mine"])
-    assert "cannot be told apart" in choice["reason"]
+    assert "do not differ in any metric on these 4 workloads" in choice["reason"]
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
@@ -247,7 +247,8 @@ def test_for_people_the_best_have_stars(penstock: Any, jobs: str) -> None:
     assert "jobs.json: 2 jobs, 3 iterations" in out
     first, second = (line for line in out.splitlines() if "%" in line)
     assert first.startswith("exclusive-fcfs")
-    assert first.count("*") == len(COLUMNS)
+    # The largest stretch is the same, and has no star.
+    assert first.count("*") == len(COLUMNS) - 1
     assert "22.0000*" in first
     assert "+0.00%" in second
 
@@ -284,3 +285,85 @@ def test_as_live_is_a_part_of_what_is_kept(penstock: Any, jobs: str) -> None:
     assert unbounded == again
     assert wide["makespan"] == unbounded["makespan"] == 22
     assert narrow["makespan"] == pytest.approx(22.6)
+
+
+@pytest.mark.parametrize("seeds", ["1", "3"])
+@pytest.mark.parametrize("generated", [False, True])
+def test_a_workload_that_is_given_twice_is_refused(
+    penstock: Any, jobs: str, drawn: str, directory: Path, *, seeds: str, generated: bool
+) -> None:
+    file = drawn if generated else jobs
+    (directory / "copy.json").write_bytes((directory / file).read_bytes())
+    for other in (file, "copy.json"):
+        given = ("compare", file, other, "--seeds", seeds, "--policies", "fair-share,set-10")
+        result = penstock(*given)
+        assert result.status == 2
+        assert f"penstock: error: {file}" in result.err
+        assert "give one" in result.err or "give it once" in result.err
+
+
+def test_a_better_policy_that_cannot_run_live_is_named(penstock: Any) -> None:
+    """Sets by the true profile gain on every workload, and no controller knows the profile."""
+    penstock("generate", "io-sets", "--horizon", "4000", "--out", "jobs.json")
+    given = ("compare", "jobs.json", "--seeds", "8", "--policies", "fair-share,clairvoyant-sets")
+    result = penstock(*given, "--json").json
+    assert result["policies"]["clairvoyant-sets"]["low"] > 0
+    assert "better, but not possible live: clairvoyant-sets (+" in result["choice"]["reason"]
+    assert "no policy that can run live is better" in penstock(*given).out.splitlines()[-1]
+
+
+MINE = (
+    "from penstock.policies.base import ByArrival\n"
+    "class Mine(ByArrival):\n"
+    "    def group(self, job):\n"
+    "        return 'all'\n"
+    "    def turn(self, request, view):\n"
+    "        return {answer}\n"
+)
+
+
+@pytest.mark.parametrize(("answer", "undeclared"), [("request.job.w_iter", True), ("1.0", False)])
+def test_a_policy_that_reads_more_than_it_says_is_noted(
+    penstock: Any, jobs: str, directory: Path, *, answer: str, undeclared: bool
+) -> None:
+    (directory / "mine.py").write_text(MINE.format(answer=answer))
+    given = ("compare", jobs, "--policies", "fair-share,./mine.py:Mine")
+    notes = penstock(*given, "--json").json["notes"]
+    assert bool(notes) == undeclared
+    for note in notes:
+        assert "./mine.py:Mine needs, and whether it can run live, is not as shown" in note
+        assert "it reads job.w_iter" in note
+        assert "penstock policies check ./mine.py:Mine" in note
+        assert note in penstock(*given).out
+
+
+def test_a_wrong_answer_of_a_policy_is_not_a_line_of_the_simulator(
+    penstock: Any, jobs: str, directory: Path
+) -> None:
+    (directory / "mine.py").write_text(MINE.format(answer="None"))
+    error = penstock("simulate", jobs, "--policy", "./mine.py:Mine").err
+    assert "turn() must return a number" in error
+    assert "engine.py" not in error
+    assert "by what one of its methods returned" in error
+    # What the policy calls may raise far from its file: the line is still the policy's.
+    (directory / "mine.py").write_text(MINE.format(answer="__import__('json').loads('[')"))
+    assert "(mine.py, line 6)" in penstock("simulate", jobs, "--policy", "./mine.py:Mine").err
+
+
+def test_a_file_without_classes(penstock: Any, jobs: str, directory: Path) -> None:
+    (directory / "empty.py").write_text("x = 1\n")
+    error = penstock("simulate", jobs, "--policy", "./empty.py:Mine").err
+    assert error.endswith("policy file './empty.py' has no class 'Mine': it has no class\n")
+
+
+def test_policies_that_do_not_differ_have_no_stars(penstock: Any, directory: Path) -> None:
+    (directory / "one.json").write_text(json.dumps({"jobs": [{"id": "a", "phases": [[6, 5]]}]}))
+    out = penstock("compare", "one.json", "--policies", "fair-share,set-10").out
+    assert not [line for line in out.splitlines() if "%" in line and "*" in line]
+    last = out.splitlines()[-1]
+    assert last == "No choice: fair-share and set-10 do not differ in any metric on this workload."
+
+
+def test_names_keep_their_small_letters(penstock: Any, jobs: str) -> None:
+    last = penstock("compare", jobs, "--policies", "fair-share,set-10").out.splitlines()[-1]
+    assert last.startswith("The best utilization is that of set-10, on one workload")

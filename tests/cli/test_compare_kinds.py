@@ -140,3 +140,50 @@ def test_jobs_without_curves_cannot_be_allocated_resources(penstock: Any, jobs: 
     result = penstock("compare", jobs, "--allocation", "one,n-sys")
     assert result.status == 2
     assert "job 'a' has no curve" in result.err
+
+
+def test_a_better_allocator_that_is_partly_possible_live_is_named(
+    penstock: Any, curves: str
+) -> None:
+    given = ("compare", curves, "--seeds", "6", "--allocation", "one,t-cpu", *RESOURCES)
+    result = penstock(*given, "--json").json
+    assert result["policies"]["t-cpu"]["low"] > 0
+    assert result["choice"]["policy"] == "one"
+    assert "better, but only partly possible live: t-cpu (+" in result["choice"]["reason"]
+
+
+def test_allocators_cannot_differ_on_one_resource(penstock: Any, curves: str) -> None:
+    reason = penstock("compare", curves, "--allocation", "one,n-sys", "--json").json["choice"]
+    assert "one and n-sys do not differ in any metric" in reason["reason"]
+    assert "set site.resources" in reason["reason"]
+
+
+def test_what_isolated_is_with_an_allocation_is_noted(penstock: Any, curves: str) -> None:
+    """Metrics leave their range where an allocation is faster than the file's resources."""
+    for verb in (("simulate", curves), ("compare", curves, "--policies", "fair-share,set-10")):
+        given = (*verb, "--allocation", "t-cpu", *RESOURCES)
+        (note,) = penstock(*given, "--json").json["notes"]
+        assert "isolated is with the resources of the file, not with those that t-cpu gives" in note
+        assert note in penstock(*given).out
+        assert not penstock(*verb, "--json").json.get("notes")
+
+
+def test_packings_are_compared_under_one_sharing_policy(penstock: Any) -> None:
+    penstock("generate", "packs", "--jobs", "8", "--out", "packs.npz")
+    sharing = ("--policies", "fair-share,set-10")
+    error = penstock("compare", "packs.npz", "--packing", "first-fit,backfill", *sharing).err
+    assert "packings are compared under one sharing policy" in error
+
+
+def test_needs_of_an_allocator_in_a_file_are_not_checked(
+    penstock: Any, curves: str, directory: Path
+) -> None:
+    (directory / "mine.py").write_text(
+        "class Mine:\n"
+        "    needs = frozenset()\n"
+        "    def allocate(self, view):\n"
+        "        return {job: 1 for job in view.jobs}\n"
+    )
+    given = ("compare", curves, "--allocation", "one,./mine.py:Mine", *RESOURCES, "--json")
+    (note,) = penstock(*given).json["notes"]
+    assert note.endswith("not checked: penstock policies check ./mine.py:Mine --kind allocation")

@@ -116,7 +116,29 @@ def test_waiting_for_nodes_is_stretch_but_not_io() -> None:
     assert metrics.efficiency == pytest.approx(5 / 10)
 
 
-def test_the_bound_of_utilization() -> None:
-    """1 - omega / N with omega = 0.2 + 0.4."""
-    run = simulate(periodic([10.0, 5.0], [0.2, 0.4], horizon=20.0), registry.sharing("fair-share"))
-    assert measure(run, (0.0, 20.0)).utilization_bound == pytest.approx(1 - 0.6 / 2)
+@pytest.mark.parametrize(
+    ("compute", "io", "release", "utilization"),
+    [([10, 10], [10, 20], [0, 100], 20 / 50), ([10, 1000], [10, 10], [0, 100], 1010 / 1030)],
+)
+def test_jobs_that_never_wait_have_the_utilization_of_the_bound(
+    compute: list[float], io: list[float], release: list[float], utilization: float
+) -> None:
+    """Of jobs of different length, too, and in every window."""
+    jobs = Workload(compute=compute, io=io, offsets=[0, 1, 2], release=release)
+    windows = (0.0, 1200.0), (5.0, 115.0)
+    marks = [time for window in windows for time in window]
+    run = simulate(jobs, registry.sharing("fair-share"), marks=marks)
+    assert measure(run, windows[0]).utilization == pytest.approx(utilization)
+    for window in windows:
+        metrics = measure(run, window)
+        assert metrics.utilization_bound == pytest.approx(metrics.utilization)
+
+
+def test_the_bound_of_utilization_is_above_it_where_jobs_wait() -> None:
+    jobs = Workload(compute=[10, 100], io=[10, 10], offsets=[0, 1, 2], release=[0, 0])
+    meeting = Workload(compute=[10, 10], io=[10, 20], offsets=[0, 1, 2], release=[0, 0])
+    for workload, bound in ((jobs, 110 / 130), (meeting, 20 / 50)):
+        metrics = measure(simulate(workload, registry.sharing("fair-share")))
+        assert metrics.utilization_bound == pytest.approx(bound)
+        assert metrics.utilization <= metrics.utilization_bound
+    assert meeting.long_run_bound == pytest.approx(1 - (1 / 2 + 2 / 3) / 2)

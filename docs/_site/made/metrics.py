@@ -14,13 +14,13 @@ FROM = {
     "min_yield": "Benoit et al., JPDC 2024",
     "efficiency": "Benoit et al., JPDC 2024",
     "makespan": "paper packs, Section 6",
-    "utilization_bound": "paper io-sets, Section V",
+    "utilization_bound": "Penstock; paper io-sets, Section V, has 1 - omega / N",
 }
 BEST = {
     "max_stretch": "smaller",
     "io_slowdown": "smaller",
     "makespan": "smaller",
-    "utilization_bound": "a property of the workload",
+    "utilization_bound": "a property of the work done",
 }
 DIVIDED = {
     "mean_slowdown": "Mean over jobs of the I/O-SlowDown: how much longer a job's I/O takes beside "

@@ -124,7 +124,12 @@ def policy_errors(*policies: str) -> Iterator[None]:
         own = [policy for policy in policies if MARK in policy]
         if not own:
             raise
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(place.filename).name}, line {place.lineno}"
+        files = {Path(policy.rpartition(":")[0]).resolve() for policy in own}
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame for frame in frames if Path(frame.filename).resolve() in files]
+        if lines:
+            where = f"{Path(lines[-1].filename).name}, line {lines[-1].lineno}"
+        else:
+            where = "not in a line of its file, but by what one of its methods returned"
         what = f"{type(error).__name__}: {error} ({where})"
         raise InputError(f"policy {' or '.join(map(repr, own))} failed: {what}") from error

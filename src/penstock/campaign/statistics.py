@@ -7,7 +7,7 @@ differences are computed workload by workload: the bootstrap draws whole workloa
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -81,19 +81,26 @@ def bootstrap(
 def paired_gain(values: Floats, base: Floats, *, higher_is_better: bool) -> Estimate:
     """Return by how much the mean of `values` is better than that of `base`, as a fraction of it.
 
-    0.1 is ten per cent better. Each entry is of one workload, the same one in both.
+    0.1 is ten per cent better. Each entry is of one workload, the same one in both. Of figures that
+    are never below zero the interval ends where the gain does: at 1 where lower is better (nothing
+    is left), at -1 where higher is.
     """
     sign = 1.0 if higher_is_better else -1.0
 
     def gain(of_values: Floats, of_base: Floats) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
-            relative: Floats = sign * (of_values / of_base - 1)
+            # Plus zero: no gain is 0, not -0.
+            relative: Floats = sign * (of_values / of_base - 1) + 0.0
         return relative
 
     estimate = bootstrap(gain, values, base, interval="t")
     if not math.isfinite(estimate.value):
         return Estimate(value=math.nan, low=math.nan, high=math.nan)
-    return estimate
+    if min(values.min(), base.min()) < 0 or math.isnan(estimate.low):
+        return estimate
+    if higher_is_better:
+        return replace(estimate, low=max(estimate.low, -1.0))
+    return replace(estimate, high=min(estimate.high, 1.0))
 
 
 @cache

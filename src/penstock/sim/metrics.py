@@ -68,8 +68,9 @@ class Metrics:
     makespan: float
     """When the last job ended, in seconds."""
     utilization_bound: float
-    """The utilization if no job ever waits: 1 - omega / N, omega the sum of the N jobs' isolated
-    I/O over their work."""
+    """The utilization of the same work had no job waited: sum of e_cpu / sum of (e_cpu + e_io).
+    Where all jobs of a workload run all the time, it tends to the bound of paper io-sets, which is
+    1 - omega / N."""
     window: tuple[float, float]
 
 
@@ -104,7 +105,7 @@ def measure(run: Run, window: tuple[float, float] | None = None) -> Metrics:
         min_yield=1 / max_stretch,
         efficiency=float((nodes * work).sum() / (nodes * jobs.present).sum()),
         makespan=run.makespan,
-        utilization_bound=1 - workload.omega / len(workload),
+        utilization_bound=float(jobs.compute.sum() / work.sum()) if work.any() else math.nan,
         window=window,
     )
 

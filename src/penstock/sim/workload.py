@@ -129,6 +129,11 @@ class Workload:
         return float(self.alpha_io.sum())
 
     @property
+    def long_run_bound(self) -> float:
+        """The bound of utilization in paper io-sets, of jobs that all run all the time."""
+        return 1 - self.omega / len(self)
+
+    @property
     def in_pack(self) -> NDArray[np.bool_]:
         """Whether each job is in a pack, or waits for one."""
         packed: NDArray[np.bool_] = (self.barrier >= 0) | (self.after >= 0)

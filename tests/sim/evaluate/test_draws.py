@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import InputError
-from penstock.sim.evaluate.draws import Draws, alike, check_distinct, vary
+from penstock.sim.evaluate.draws import Distinct, Draws, alike, check_distinct, vary
 from penstock.sim.generators import PRESETS, draw
 from penstock.sim.workload import Generator, Workload
 
@@ -64,3 +64,11 @@ def test_the_same_draw_twice_is_refused() -> None:
 def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(InputError, match="did you mean 'omega'"):
         draw("io-sets", 1, {"omegas": 1})
+
+
+def test_the_same_jobs_twice_are_refused_by_content() -> None:
+    distinct = Distinct()
+    distinct.check(two_jobs(), "a.json")
+    distinct.check(vary(two_jobs(), 1), "a.json, seed 1")
+    with pytest.raises(InputError, match=r"a\.json and b\.csv are the same workload.*give it once"):
+        distinct.check(two_jobs(), "b.csv")

@@ -103,3 +103,51 @@ def test_what_gets_worse_is_said() -> None:
         workloads, list(speeds), kind="sharing", metrics=METRICS, base="base", needs=needs
     )
     assert "but it is worse in wait (-10.0%)" in pair.choose().reason
+
+
+@pytest.mark.parametrize("other", [BASE, MAYBE, [v - 0.1 for v in BASE]])
+def test_a_better_policy_that_cannot_run_live_is_named_where_the_base_is_kept(
+    other: Sequence[float],
+) -> None:
+    speeds = {"base": BASE, "ours": other, "oracle": BETTER}
+    choice = contest(speeds, {"oracle": "profile"}).choose()
+    assert choice.policy == "base"
+    assert "better, but not possible live: oracle (+10.00%" in choice.reason
+    assert "no policy is better" not in choice.reason
+
+
+def test_one_workload_names_what_is_better_but_not_possible_live() -> None:
+    speeds = {"base": [1.0], "ours": [2.0], "oracle": [3.0]}
+    reason = contest(speeds, {"oracle": "profile"}).choose().reason
+    assert "of those that can run live is that of ours" in reason
+    assert reason.endswith("; better, but not possible live: oracle")
+
+
+@pytest.mark.parametrize("values", [[1.0], BASE])
+def test_policies_with_the_same_figures_have_no_winner(values: Sequence[float]) -> None:
+    choice = contest({"base": values, "ours": values}).choose()
+    assert "base and ours do not differ in any metric" in choice.reason
+    assert choice.policy == (None if len(values) == 1 else "base")
+
+
+def test_equal_best_policies_are_named_together() -> None:
+    reason = contest({"base": [1.0], "one": [2.0], "two": [2.0]}).choose().reason
+    assert "that of one and two, on one workload" in reason
+
+
+def test_no_sentence_begins_with_the_name_of_a_policy() -> None:
+    """The command line begins it with a capital letter, which a name does not have."""
+    for speeds in ({"base": [1.0], "x": [2.0]}, {"base": BASE, "x": BASE}, {"base": [1.0]}):
+        reason = contest(speeds).choose().reason
+        assert not reason.startswith(tuple(speeds))
+
+
+def test_the_base_gains_nothing_rather_than_less_than_nothing() -> None:
+    slow = Metrics(primary="wait", higher_is_better={"wait": False})
+    figures = [{"base": {"wait": 2.0}, "ours": {"wait": 1.0}}]
+    needs: dict[str, frozenset[str]] = {"base": frozenset(), "ours": frozenset()}
+    pair = Contest(
+        figures, ["base", "ours"], kind="sharing", metrics=slow, base="base", needs=needs
+    )
+    assert f"{pair.gain('base'):+.2%}" == "+0.00%"
+    assert f"{pair.of_workload(0)['base']:+.2%}" == "+0.00%"

@@ -120,16 +120,20 @@ def _starred(
     higher_is_better: Mapping[str, bool],
     starred: Iterable[str],
 ) -> dict[str, list[str]]:
-    """Return the cells of each policy, with stars where it is the best of `starred`."""
+    """Return the cells of each policy, with stars where it is the best of `starred`.
+
+    A column in which they do not differ has no best.
+    """
     starred = set(starred)
     contest = [figures for name, figures in policies.items() if name in starred]
     best = {
         metric: (max if higher_is_better[metric] else min)(f[metric] for f in contest)
         for metric in columns
     }
+    differ = {m for m in columns if any(figures[m] != best[m] for figures in contest)}
     return {
         name: [
-            _cell(figures[m], star=name in starred and len(contest) > 1 and figures[m] == best[m])
+            _cell(figures[m], star=name in starred and m in differ and figures[m] == best[m])
             for m in columns
         ]
         for name, figures in policies.items()

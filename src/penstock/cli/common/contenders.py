@@ -13,7 +13,7 @@ from penstock.campaign.policy_file import policy_files
 from penstock.cli.common import executor_options
 from penstock.cli.common.options import policy_names
 from penstock.cli.common.output import json_text
-from penstock.cli.common.workload_files import as_live, knowledge
+from penstock.cli.common.workload_files import as_live, baseline_notes, knowledge
 from penstock.config import Loaded
 from penstock.config.campaign import LOCAL
 from penstock.errors import InputError
@@ -41,6 +41,10 @@ class Contenders:
     settings: Mapping[str, Any]
     explicit: bool
     """The user named them: what one of them lacks is an error, not a reason to skip it."""
+    notes: Sequence[str] = ()
+    """What a reader of the figures must know."""
+    if_equal: str = ""
+    """Advice where none of them differ."""
 
     def contest(self, files: Sequence[Mapping[str, Any]]) -> Contest:
         """Return what the policies that ran on all workloads gain."""
@@ -54,6 +58,7 @@ class Contenders:
             metrics=self.metrics,
             base=UNMANAGED if UNMANAGED in common and self.kind == "sharing" else common[0],
             needs=self.needs,
+            if_equal=self.if_equal,
         )
 
 
@@ -120,7 +125,34 @@ def _sharing(loaded: Loaded, names: str | None) -> Contenders:
             "shared": list(shared),
         },
         explicit=names is not None,
+        notes=[*baseline_notes(loaded), *_unsaid_needs(own, config.sharing)],
     )
+
+
+def _unsaid_needs(files: Iterable[str], configured: Any) -> list[str]:
+    """Say which sharing policies of the user's files read more than their needs say."""
+    if not files:
+        return []
+    from penstock.sim.evaluate import contract  # noqa: PLC0415 - only for policies in files
+
+    notes = []
+    for name in files:
+        options = configured.options if name == configured.policy else None
+        problems = contract.unsaid_needs(name, options)
+        if problems:
+            notes.append(
+                f"what {name} needs, and whether it can run live, is not as shown: "
+                f"{'; '.join(problems)} (penstock policies check {name})"
+            )
+    return notes
+
+
+def _unchecked(kind: str, files: Iterable[str]) -> list[str]:
+    return [
+        f"what {name} needs is what its file says, not checked: penstock policies check {name} "
+        f"--kind {kind}"
+        for name in files
+    ]
 
 
 def _divisions(loaded: Loaded, several: Mapping[str, Sequence[str]]) -> Contenders:
@@ -163,12 +195,23 @@ def _divisions(loaded: Loaded, several: Mapping[str, Sequence[str]]) -> Contende
             "shared": list(files),
         },
         explicit=True,
+        notes=[
+            *_unchecked("allocation", policy_files(allocators)),
+            *_unchecked("placement", policy_files(placers)),
+        ],
+        if_equal="the site has one resource, which all jobs get: set site.resources"
+        if config.site.resources == 1
+        else "",
     )
 
 
 def _packers(loaded: Loaded, names: Sequence[str], policies: str | None) -> Contenders:
     config = loaded.config
     sharing = FIFO if policies is None else policies
+    if "," in sharing:
+        raise InputError(
+            f"--policies {sharing!r}: packings are compared under one sharing policy; give one name"
+        )
     registry.sharing(sharing)
     own = policy_files(names)
     files = {**own, **policy_files((sharing,))}
@@ -197,6 +240,7 @@ def _packers(loaded: Loaded, names: Sequence[str], policies: str | None) -> Cont
             "shared": list(policy_files((sharing,))),
         },
         explicit=True,
+        notes=_unchecked("packing", own),
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from penstock import units
 from penstock.cli.common.options import option
-from penstock.config import Loaded
+from penstock.config import OWN, Loaded
 from penstock.errors import InputError, error_prefix
 from penstock.progress import progress
 from penstock.sim import formats
@@ -76,6 +76,18 @@ def explain_window(window: tuple[float, float], loaded: Loaded) -> str:
     else:
         return f"measured from 0 to {end:g} s: the whole run (--window changes it)"
     return f"measured from {begin:g} to {end:g} s: {why}; the makespan is that of the whole run"
+
+
+def baseline_notes(loaded: Loaded) -> list[str]:
+    """Say what isolated means where jobs run with other resources than the file names."""
+    policy = loaded.config.allocation.policy
+    if policy == OWN:
+        return []
+    return [
+        f"isolated is with the resources of the file, not with those that {policy} gives: where "
+        "these are faster, max_stretch and io_slowdown can be below 1, min_yield and efficiency "
+        "above 1, and utilization above its bound"
+    ]
 
 
 def knowledge(loaded: Loaded) -> Knowledge:

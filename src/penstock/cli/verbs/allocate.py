@@ -157,4 +157,4 @@ def _show(result: dict[str, Any]) -> None:
             f"total bandwidth, with each job alone on its I/O nodes: {result['bandwidth']:,.6g}"
         )
     if result["exceeds"]:
-        click.echo(f"more I/O nodes than exist, so jobs share: {result['reason']}")
+        click.echo(result["reason"])

@@ -25,7 +25,7 @@ from penstock.cli.common.workload_files import Reader, explain_window
 from penstock.config import Loaded
 from penstock.files import check_writable
 from penstock.sim.evaluate.comparison import Entrant, display_name
-from penstock.sim.evaluate.draws import Draws, check_distinct
+from penstock.sim.evaluate.draws import Distinct, Draws, check_distinct
 
 EXACT = "Policies knew the jobs exactly; live they learn: see what --knowledge learned changes."
 PANELS = 3
@@ -162,6 +162,7 @@ def compare(
         "choice": msgspec.to_builtins(contest.choose()),
         "files": comparison.files,
         "skipped": comparison.skipped,
+        "notes": list(compared.notes),
     }
     if options.out is not None:
         contenders.write_results(options.out, comparison, result)
@@ -180,6 +181,7 @@ class _Entrants:
     def __init__(self, reader: Reader, files: Sequence[Path], seeds: int) -> None:
         self._reader, self._files, self._seeds = reader, files, seeds
         self._draws: list[Draws] = []
+        self._distinct = Distinct()
         self.methods: list[str] = []
         """How the workloads of each file were made."""
 
@@ -191,7 +193,10 @@ class _Entrants:
             check_distinct(self._draws)
             self.methods.append(draws.method)
             for seed, workload in draws:
-                yield Entrant(file=name, workload=workload, seed=None if self._seeds == 1 else seed)
+                number = None if self._seeds == 1 else seed
+                entrant = Entrant(file=name, workload=workload, seed=number)
+                self._distinct.check(workload, entrant.name)
+                yield entrant
 
 
 def _show(
@@ -215,6 +220,8 @@ def _show(
         click.echo(f"workloads: {'; '.join(result['method'])}")
     for entry in result["skipped"]:
         click.echo(f"skipped {entry['policy']} on {entry['file']}: {entry['reason']}")
+    for note in result["notes"]:
+        click.echo(note)
     if plot is not None:
         click.echo(f"{click.format_filename(plot)}: drawn")
     windows = {f.get("window") for file in result["files"] for f in file["policies"].values()}

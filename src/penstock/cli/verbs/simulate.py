@@ -42,7 +42,8 @@ from penstock.sim.workload import Workload
 ROWS_AT_ONCE = 1 << 16
 MOST_JOBS_SHOWN = 40
 MEANING = {
-    "utilization": "computing time over allocated time; {utilization_bound:.4f} if no job waited",
+    "utilization": "computing time over allocated time; {utilization_bound:.4f} if no job waited, "
+    "for the same work",
     "max_stretch": "the worst job's elapsed time over its work",
     "max_stretch_from_start": "the same from its start, as paper packs: (end - start) / time alone",
     "max_stretch_from_release": "the same from its release: waiting for earlier packs counts",
@@ -208,6 +209,8 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         result["io_resources"] = _io_resources(workload, config)
     if live is not None:
         result |= {"as_live": asdict(live), "released": run.released}
+    if notes := workload_files.baseline_notes(loaded):
+        result["notes"] = notes
     if options.per_job:
         result["per_job"] = job_rows(run, measured.window)
     if options.timeline is not None or options.plot is not None:
@@ -352,6 +355,8 @@ def _show(result: dict[str, Any], window: str) -> None:
         text={"meaning"},
     )
     click.echo(window)
+    for note in result.get("notes", ()):
+        click.echo(note)
     if "io_resources" in result:
         _show_resources(result["io_resources"])
     if "as_live" in result:

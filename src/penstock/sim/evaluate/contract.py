@@ -187,6 +187,14 @@ def _needs(make: Callable[[], Sharing]) -> Iterator[str]:
             yield f"it reads {read}, but its needs do not have {' or '.join(sorted(READS[read]))}"
 
 
+def unsaid_needs(name: str, options: Mapping[str, Any] | None = None) -> list[str]:
+    """Return what a sharing policy reads and does not say; the part of `check` that is quick."""
+    try:
+        return list(_needs(lambda: registry.sharing(name, options)))
+    except Exception as error:  # of the policy itself
+        return [f"it raises {type(error).__name__}: {error}"]
+
+
 def sample_jobs(*, direct: bool, resources: int = 24) -> Snapshot:
     """Return jobs with measured curves, on a site with or without direct access."""
     jobs = [

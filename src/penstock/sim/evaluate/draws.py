@@ -8,6 +8,7 @@ first is the file itself.
 """
 
 import copy
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -98,14 +99,35 @@ def vary(workload: Workload, seed: int) -> Workload:
 
 def alike(one: Workload, other: Workload) -> bool:
     """Return True if two workloads are the same jobs, whatever they are called."""
-    pairs = [(getattr(one, name), getattr(other, name)) for name in ARRAYS]
-    return (
-        len(one) == len(other)
-        and one.horizon == other.horizon
-        and all((a is None) == (b is None) for a, b in pairs)
-        and all(a is None or np.array_equal(a, b) for a, b in pairs)
-        and list(one.curves or ()) == list(other.curves or ())
-    )
+    return fingerprint(one) == fingerprint(other)
+
+
+def fingerprint(workload: Workload) -> bytes:
+    """Return a digest of the jobs, whatever they are called."""
+    digest = hashlib.sha256(repr((workload.horizon, list(workload.curves or ()))).encode())
+    for name in ARRAYS:
+        array = getattr(workload, name)
+        digest.update(f"{name} {None if array is None else array.shape}".encode())
+        if array is not None:
+            digest.update(array.tobytes())
+    return digest.digest()
+
+
+class Distinct:
+    """Refuses a workload that was there before: counted twice, it makes intervals too narrow."""
+
+    def __init__(self) -> None:
+        self._names: dict[bytes, str] = {}
+
+    def check(self, workload: Workload, name: str) -> None:
+        """Raise InputError where a workload before was the same jobs."""
+        key = fingerprint(workload)
+        if key in self._names:
+            raise InputError(
+                f"{self._names[key]} and {name} are the same workload, and one that counts twice "
+                "makes intervals too narrow; give it once"
+            )
+        self._names[key] = name
 
 
 def check_distinct(all_draws: list[Draws]) -> None:

@@ -49,8 +49,11 @@ class Contest:
         metrics: Metrics,
         base: str,
         needs: Mapping[str, frozenset[str]],
+        if_equal: str = "",
     ) -> None:
+        """Take the figures of the policies; `if_equal` is advice where none of them differ."""
         self.kind, self.metrics, self.base, self.needs = kind, metrics, base, needs
+        self._if_equal = if_equal
         self.names = list(names)
         self.count = len(workloads)
         self._values = {
@@ -110,7 +113,9 @@ class Contest:
         sign = 1 if self.metrics.higher_is_better[metric] else -1
         base = self.values(self.base)[k]
         relative = {
-            n: sign * (self.values(n)[k] / base - 1) if base else np.nan for n in self.names
+            # Plus zero: the base gains 0, not -0.
+            n: sign * (self.values(n)[k] / base - 1) + 0.0 if base else np.nan
+            for n in self.names
         }
         return {name: float(gain) for name, gain in relative.items()}
 
@@ -127,16 +132,12 @@ class Contest:
         metric = self.metrics.primary.replace("_", " ")
         live = [name for name in self.names if self.runs_live(name)]
         candidates = live or self.names
-        among = " of those that can run live" if len(live) < len(self.names) and live else ""
-        best = self._ranked(candidates)[0]
         if len(self.names) == 1:
             return Choice(policy=None, reason="a single policy: nothing to choose from")
+        if all(self._equal(name) for name in self.names):
+            return self._no_difference(candidates)
         if self.count < 2:
-            return Choice(
-                policy=None,
-                reason=f"{best} has the best {metric}{among}, on one workload, which does not "
-                "tell how much of that is chance: add --seeds 8",
-            )
+            return self._one_workload(candidates, metric)
         sure = [name for name in self._ranked(candidates) if self.gain(name).above_zero]
         if not sure:
             return self._keep_base(candidates, metric)
@@ -164,6 +165,62 @@ class Contest:
         needs = len(self.needs[name])
         return sources.index(source), needs, self._ranked(self.names).index(name)
 
+    def _equal(self, name: str) -> bool:
+        """Return True if a policy has the base's figures in every metric on every workload."""
+        return all(
+            np.array_equal(self.values(name, m), self.values(self.base, m), equal_nan=True)
+            for m in self.metrics.higher_is_better
+        )
+
+    def _no_difference(self, candidates: Sequence[str]) -> Choice:
+        """Return that all policies gave the same figures: the base is as good as any."""
+        where = "this workload" if self.count == 1 else f"these {self.count} workloads"
+        same = f"{_listed(self.names)} do not differ in any metric on {where}"
+        advice = f"; {self._if_equal}" if self._if_equal else ""
+        if self.count == 1 or self.base not in candidates:
+            return Choice(policy=None, reason=f"no choice: {same}{advice}")
+        tied = [name for name in candidates if name != self.base]
+        return Choice(policy=self.base, reason=f"keep {self.base}: {same}{advice}", tied=tied)
+
+    def _one_workload(self, candidates: Sequence[str], metric: str) -> Choice:
+        """Return which policies have the best figure, and that this is no reason to take one."""
+        ranked = self._ranked(candidates)
+        top = self.values(ranked[0])
+        best = [name for name in ranked if np.array_equal(self.values(name), top)]
+        among = " of those that can run live" if len(candidates) < len(self.names) else ""
+        sign = 1 if self.metrics.higher_is_better[self.metrics.primary] else -1
+        beyond = [
+            name
+            for name in self._ranked(self.names)
+            if name not in candidates and sign * self.values(name)[0] > sign * top[0]
+        ]
+        return Choice(
+            policy=None,
+            reason=f"the best {metric}{among} is that of {_listed(best)}, on one workload, "
+            "which does not tell how much of that is chance: add --seeds 8"
+            + self._not_live({name: name for name in beyond}),
+        )
+
+    def _beyond(self, over: str) -> str:
+        """Name the policies that are better for sure, but cannot run live; "" if none is."""
+        return self._not_live(
+            {
+                name: f"{name} ({gain:+.2%})"
+                for name in self._ranked(self.names)
+                if not self.runs_live(name) and (gain := self.gain(name, over=over)).above_zero
+            }
+        )
+
+    def _not_live(self, better: Mapping[str, str]) -> str:
+        """Say of better policies, each with its text, how far a controller can run them."""
+        texts: dict[str, list[str]] = {}
+        for name, text in better.items():
+            partly = live_knowledge.source(self.kind, self.needs[name]) == "partly"
+            texts.setdefault("only partly" if partly else "not", []).append(text)
+        return "".join(
+            f"; better, but {how} possible live: {', '.join(t)}" for how, t in texts.items()
+        )
+
     def _keep_base(self, candidates: Sequence[str], metric: str) -> Choice:
         """Return that no candidate is better than the base for sure."""
         near = [
@@ -178,13 +235,15 @@ class Contest:
                 "cannot; compare with one that can",
                 tied=near,
             )
+        beyond = self._beyond(self.base)
         if not near:
-            reason = f"no policy is better in {metric} on these {self.count} workloads"
-            return Choice(policy=self.base, reason=f"keep {self.base}: {reason}")
+            among = " that can run live" if beyond else ""
+            reason = f"no policy{among} is better in {metric} on these {self.count} workloads"
+            return Choice(policy=self.base, reason=f"keep {self.base}: {reason}{beyond}")
         return Choice(
             policy=self.base,
-            reason=f"keep {self.base}: in {metric}, {' and '.join(near)} cannot be told apart from "
-            f"it on these {self.count} workloads; more (--seeds) may tell",
+            reason=f"keep {self.base}: in {metric}, {_listed(near)} cannot be told apart from "
+            f"it on these {self.count} workloads; more (--seeds) may tell{beyond}",
             tied=near,
         )
 
@@ -208,12 +267,10 @@ class Contest:
         if others:
             easier = self._demand(picked)[:2] < min(self._demand(name)[:2] for name in others)
             least = ", and it needs to know less" if easier else ""
-            parts.append(f"{' and '.join(others)} cannot be told apart from it{least}")
-        beyond = [
-            name
-            for name in self._ranked(self.names)
-            if not self.runs_live(name) and self.gain(name, over=picked).above_zero
-        ]
-        if beyond and self.runs_live(picked):
-            parts.append(f"better, but not possible live: {', '.join(beyond)}")
-        return f"take {picked}: {'; '.join(parts)}"
+            parts.append(f"{_listed(others)} cannot be told apart from it{least}")
+        beyond = self._beyond(picked) if self.runs_live(picked) else ""
+        return f"take {picked}: {'; '.join(parts)}{beyond}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names)

@@ -306,7 +306,9 @@ def _row(
         cell,
         contender.label or contender.policy,
         knowledge=knows,
-        **{name: getattr(metrics, name) for name in COLUMNS},
+        # The bound is the paper's, of the workload: of one run it depends on the policy.
+        **{name: getattr(metrics, name) for name in COLUMNS}
+        | {"utilization_bound": workload.long_run_bound},
         **other_means(run, metrics.window),
         **_worst_job(run, metrics.window),
         in_step=_in_step(run, metrics.window),
