@@ -114,7 +114,8 @@ def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "penstock samples simulate titan --part 0.02 --nodes 1,2,4,8,16,32,64,128,200 --out "
     )
     for command in (
-        *(drawn + name for name in ("monday.json", "tuesday.json", "jobs.json", "jobs.npz")),
+        *(drawn + name for name in ("monday.json", "jobs.json", "jobs.npz")),
+        drawn + "tuesday.json --seed 2",
         *(simulated + name for name in ("runs.csv", "later.csv")),
         "penstock write-model train runs.csv --machine titan --out mine.json",
     ):

@@ -108,7 +108,7 @@ def test_from_logs_to_a_choice(tmp_path: Path) -> None:
     logs, apart, together = sections.values()
     assert "sample-badost" in logs
     # Jobs that never met are served alike by all.
-    assert len(set(re.findall(r" (0\.\d{4})\*", apart))) == 1
+    assert "do not differ in any metric on this workload" in apart
     # Most of these jobs have one phase: nothing is learned of them that could be used.
     assert re.search(r"^choice: fair-share$", together, re.M)
     assert "the choice in 5 of 5 workloads" in together
