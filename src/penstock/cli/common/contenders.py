@@ -11,7 +11,14 @@ import msgspec
 from penstock import registry
 from penstock.campaign.policy_file import policy_files
 from penstock.cli.common import executor_options
-from penstock.cli.common.options import policy_names
+from penstock.cli.common.options import (
+    METRICS,
+    PATH,
+    RESOURCES,
+    Configuration,
+    option,
+    policy_names,
+)
 from penstock.cli.common.output import json_text
 from penstock.cli.common.workload_files import as_live, baseline_notes, knowledge
 from penstock.config import Loaded
@@ -27,6 +34,19 @@ SHARING = Metrics(primary="utilization", higher_is_better=policy_runs.HIGHER_IS_
 UNMANAGED = "fair-share"
 FIFO = "exclusive-fcfs"
 """The sharing policy under which packs are compared, as in paper packs."""
+
+configuration = Configuration(
+    {"--on": "campaign.on", **METRICS, **RESOURCES},
+    policies=("allocation", "placement"),
+    lists=("allocation", "placement"),
+)
+"""The configuration of a verb that compares."""
+out = option(
+    "--out",
+    metavar="DIR",
+    type=PATH,
+    help="Keep each simulation's metrics here, and continue from those already there.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,15 +11,7 @@ import msgspec
 
 from penstock.cli.common import comparison_table, contenders, executor_options, workload_files
 from penstock.cli.common.contenders import Contenders
-from penstock.cli.common.options import (
-    METRICS,
-    PATH,
-    RESOURCES,
-    Configuration,
-    argument,
-    option,
-    typed,
-)
+from penstock.cli.common.options import PATH, argument, option, typed
 from penstock.cli.common.output import emit_json, json_option
 from penstock.cli.common.workload_files import Reader, explain_window
 from penstock.config import Loaded
@@ -74,15 +66,7 @@ class Options:
         Path | None,
         option("--plot", metavar="FILE", type=PATH, help="Draw the metrics (.png, .svg or .pdf)."),
     ]
-    out: Annotated[
-        Path | None,
-        option(
-            "--out",
-            metavar="DIR",
-            type=PATH,
-            help="Keep each simulation's metrics here, and continue from those already there.",
-        ),
-    ]
+    out: Annotated[Path | None, contenders.out]
     jobs: Annotated[int | None, executor_options.jobs]
     io_ratio: Annotated[float | None, workload_files.io_ratio]
     w_iter: Annotated[str | None, workload_files.w_iter]
@@ -90,11 +74,7 @@ class Options:
 
 @click.command()
 @typed(Options)
-@Configuration(
-    {"--on": "campaign.on", **METRICS, **RESOURCES},
-    policies=("allocation", "placement"),
-    lists=("allocation", "placement"),
-)
+@contenders.configuration
 @json_option
 def compare(
     *, options: Options, loaded: Loaded, several: Mapping[str, Sequence[str]], as_json: bool

@@ -13,15 +13,7 @@ import msgspec
 from penstock.campaign.statistics import Estimate
 from penstock.cli.common import contenders, executor_options
 from penstock.cli.common.comparison_table import OF_KIND, show_gain, show_value
-from penstock.cli.common.options import (
-    METRICS,
-    PATH,
-    RESOURCES,
-    Configuration,
-    argument,
-    option,
-    typed,
-)
+from penstock.cli.common.options import PATH, argument, option, typed
 from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.config import Loaded
 from penstock.errors import InputError, error_prefix, unknown
@@ -81,25 +73,13 @@ class Options:
         Path | None,
         option("--plot", metavar="FILE", type=PATH, help="Draw the gains (.png, .svg or .pdf)."),
     ]
-    out: Annotated[
-        Path | None,
-        option(
-            "--out",
-            metavar="DIR",
-            type=PATH,
-            help="Keep each simulation's metrics here, and continue from those already there.",
-        ),
-    ]
+    out: Annotated[Path | None, contenders.out]
     jobs: Annotated[int | None, executor_options.jobs]
 
 
 @click.command()
 @typed(Options)
-@Configuration(
-    {"--on": "campaign.on", **METRICS, **RESOURCES},
-    policies=("allocation", "placement"),
-    lists=("allocation", "placement"),
-)
+@contenders.configuration
 @json_option
 def sweep(
     *, options: Options, loaded: Loaded, several: Mapping[str, Sequence[str]], as_json: bool
