@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from penstock.report import html, tables
-from penstock.report.findings import Claim, ClaimLeftOut, Findings, Tally, TextTable
+from penstock.report.findings import Claim, ClaimLeftOut, ClaimReference, Findings, Tally, TextTable
 from penstock.studies import texts
 
 
@@ -89,3 +89,11 @@ def test_tables_that_claims_refer_to_are_on_the_page_and_in_markdown() -> None:
         "**weights: <small>.** Solved exactly.\n\n"
         "| weights | slowdown |\n|---|---|\n| 89:1 | 32.3% |\n| 100:1 | 99.0% |\n"
     )
+
+
+def test_a_first_look_names_the_studies_that_judge() -> None:
+    looks = [
+        claim(study, repeats=ClaimReference(study=study, claim=study)) for study in ("one", "two")
+    ]
+    assert tables.tally(looks[:1]).endswith("which judges none of them: one does")
+    assert tables.tally(looks).endswith("which judges none of them: one and two do")

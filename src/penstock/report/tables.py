@@ -28,13 +28,14 @@ def tally(claims: Sequence[Claim]) -> str:
     if own or not small:
         parts.append(Tally.of(own).text())
     if small:
-        where = " and ".join(dict.fromkeys(c.repeats.study for c in small if c.repeats))
+        judges = list(dict.fromkeys(c.repeats.study for c in small if c.repeats))
+        where = f"{' and '.join(judges)} {'does' if len(judges) == 1 else 'do'}"
         hold = sum(claim.verdict == YES for claim in small)
         unclear = sum(claim.holds is None for claim in small)
         unseen = f" ({unclear} without a verdict)" if unclear else ""
         parts.append(
             f"{hold} of {len(small)} claims are seen to hold at a "
-            f"first look{unseen}, which judges none of them: {where} does"
+            f"first look{unseen}, which judges none of them: {where}"
         )
     return "; ".join(parts)
 
