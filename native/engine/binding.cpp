@@ -226,6 +226,7 @@ Result run(nb::handle workload, nb::handle site, nb::handle sharing, nb::object 
                        .preemptive = nb::cast<bool>(sharing.attr("preemptive")),
                        .dynamic = nb::cast<bool>(sharing.attr("dynamic")),
                        .sampled = nb::cast<bool>(sharing.attr("sampled")),
+                       .in_order = nb::cast<bool>(sharing.attr("in_order")),
                        .reweighs = nb::cast<bool>(sharing.attr("reweighs")),
                        .observes = nb::cast<bool>(sharing.attr("observes"))};
   const Knowledge knowledge{.factor = lowered.get<double>("factor"),

@@ -278,7 +278,9 @@ void Engine::end_transfer(std::int32_t r) {
     mates.admitted_share.add(-at(transfers_, item).max_share);
     --mates.admitted;
     // Who asks later in this instant says so; else there is a choice only if somebody waits.
-    if (!mates.waiting.empty() || mates.holders.size() > 1) undecided(mates, r, job.group);
+    if (!mates.waiting.empty() || mates.holders.size() > 1 || mates.squeezed) {
+      undecided(mates, r, job.group);
+    }
   }
   if (sharing_.reweighs) touch(r);
   // Others may end on this resource in the same instant.

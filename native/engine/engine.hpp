@@ -56,6 +56,8 @@ enum class Order : std::int32_t {
 };
 
 inline constexpr std::int32_t own_group = -1;
+// The weight, relative to its own, of a job that has what others of its group leave.
+inline constexpr double squeezed_weight = 1e-6;
 inline constexpr std::int32_t direct_path = -1;  // where a phase without resources ends
 
 struct Sharing {
@@ -68,6 +70,7 @@ struct Sharing {
   bool preemptive = false;
   bool dynamic = false;
   bool sampled = false;   // group and weight are asked of the host at every phase
+  bool in_order = false;  // the last of a group's holders has what the others leave
   bool reweighs = false;  // the weights of those that transfer, at every event of their resource
   bool observes = false;  // the host is told of every event, and every wake is a new decision
 };
@@ -185,6 +188,7 @@ class Engine {
     ExactSum admitted_share;
     std::int32_t admitted = 0;
     bool undecided = false;
+    bool squeezed = false;  // the last holder has what the others leave
 
     [[nodiscard]] bool idle() const { return admitted == 0 && waiting.empty() && !undecided; }
   };

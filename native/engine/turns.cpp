@@ -183,7 +183,7 @@ void Engine::choose(Group& group) {
   auto& waiting = group.waiting;
   for (const Waiting& request : group.fresh) wait(group, request);
   group.fresh.clear();
-  const bool rivals = sharing_.preemptive && group.holders.size() > 1;
+  const bool rivals = sharing_.preemptive && (group.holders.size() > 1 || group.squeezed);
   if (waiting.empty() && !rivals) return;
   if (sharing_.preemptive) {
     held_ = group.holders;
@@ -211,8 +211,20 @@ void Engine::choose(Group& group) {
   for (const Waiting& holder : held_) {
     if (!at(transfers_, holder.item).chosen) to_hold_.push_back(holder.item);
   }
+  group.squeezed = sharing_.in_order && group.holders.size() > 1;
   for (const Waiting& holder : group.holders) {
-    if (!at(transfers_, holder.item).transferring()) to_admit_.push_back(holder.item);
+    Transfer& x = at(transfers_, holder.item);
+    const bool last = group.squeezed && holder.item == group.holders.back().item;
+    const double weight = sharing_.in_order
+                              ? at(jobs_, holder.job).weight * (last ? squeezed_weight : 1.0)
+                              : x.weight;
+    if (!x.transferring()) {
+      x.weight = weight;
+      to_admit_.push_back(holder.item);
+    } else if (weight != x.weight) {
+      x.next_weight = weight;
+      reweighed_.push_back(holder.item);
+    }
   }
 }
 

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -33,13 +33,21 @@ def message(line: str) -> None:
 class Progress:
     """How far a piece of work has come."""
 
-    def __init__(self, label: str, total: int, *, quiet: float = QUIET_SECONDS) -> None:
+    def __init__(
+        self,
+        label: str,
+        total: int,
+        *,
+        quiet: float = QUIET_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._label = label
         self._total = total
         self._quiet = quiet
         self._done = 0
         self._tenths = 0
-        self._start = time.monotonic()
+        self._clock = clock
+        self._start = clock()
         self._bar: Any = None
 
     def advance(self, steps: int = 1) -> None:
@@ -53,15 +61,25 @@ class Progress:
             self._bar[0].update(self._bar[1], completed=done, total=total)
             return
         tenths = done * 10 // total if total else 0
-        if tenths > self._tenths and time.monotonic() - self._start > self._quiet:
+        elapsed = self._clock() - self._start
+        if tenths > self._tenths and elapsed > self._quiet:
             self._tenths = tenths
-            message(f"{self._label}: {done}/{total}")
+            left = elapsed * (total - done) / done
+            about = f"{left / 60:.0f} min" if left > 2 * 60 else f"{left:.0f} s"
+            rest = f", about {about} left" if done < total else ""
+            message(f"{self._label}: {done}/{total}{rest}")
 
 
 @contextmanager
-def progress(label: str, total: int, *, quiet: float = QUIET_SECONDS) -> Iterator[Progress]:
+def progress(
+    label: str,
+    total: int,
+    *,
+    quiet: float = QUIET_SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Progress]:
     """Show the progress of `total` steps on standard error until the block ends."""
-    state = Progress(label, total, quiet=quiet)
+    state = Progress(label, total, quiet=quiet, clock=clock)
     stderr = console(stderr=True)
     if not stderr.is_terminal:
         yield state

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InputError, unknown
+from penstock.policies._support.asking import ending
 from penstock.policies._support.problems import problems
 from penstock.policies.base import Sharing
 
@@ -134,7 +135,15 @@ def load(kind: str, name: str) -> type[Any]:
     if name not in policies:
         raise unknown(f"{kind} policy", name, policies)
     module, _, attribute = policies[name].partition(":")
-    cls: type[Any] = getattr(importlib.import_module(module), attribute)
+    try:
+        cls: type[Any] = getattr(importlib.import_module(module), attribute)
+    except (Exception, SystemExit) as error:
+        if name in POLICIES[kind]:
+            raise
+        raise InputError(
+            f"policy {name!r} of an installed package ({policies[name]}) cannot be loaded: "
+            f"{type(error).__name__}: {error}"
+        ) from error
     return cls
 
 
@@ -175,6 +184,8 @@ def _construct(cls: type[Any], name: str, arguments: dict[str, Any]) -> Any:
         raise
     except (TypeError, ValueError) as error:
         raise InputError(f"policy {name!r} cannot be constructed: {error}") from error
+    except SystemExit as error:
+        raise ending(f"the constructor of policy {name!r}", error) from error
 
 
 def _typed(cls: type[Any], name: str, option: str, value: Any) -> Any:
@@ -205,7 +216,7 @@ def _from_file(name: str) -> type[Any]:
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(
             f"policy file {file!r} cannot be loaded: {_reason(path, error)}"
         ) from error
@@ -227,7 +238,7 @@ def _from_file(name: str) -> type[Any]:
     return classes[attribute]
 
 
-def _reason(path: Path, error: Exception) -> str:
+def _reason(path: Path, error: BaseException) -> str:
     """Return an error with the line of the file that it comes from."""
     if isinstance(error, SyntaxError):
         return f"line {error.lineno}, {type(error).__name__}: {error.msg}"

@@ -50,6 +50,18 @@ def test_allocators_have_the_paper_s_metrics(penstock: Any, curves: str, name: s
     assert {m: alone["io_resources"][m] for m in expected} == pytest.approx(expected)
 
 
+def test_allocators_that_give_more_than_exists_say_so(penstock: Any, curves: str) -> None:
+    """size gives resources by compute nodes, without regard to what exists."""
+    site = ("--set", "site.resources=10", "--set", "site.nodes=480", "--json")
+    result = penstock("compare", curves, "--allocation", "mckp,size", *site).json
+    [file] = result["files"]
+    for name, exceeds in (("mckp", False), ("size", True)):
+        alone = penstock("simulate", curves, "--allocation", name, *site).json["io_resources"]
+        for figures in (alone, file["policies"][name]):
+            assert (figures["given"] > 10) is figures["exceeds"] is exceeds
+        assert result["policies"][name]["exceeds"] is exceeds
+
+
 def test_what_allocators_need_and_whether_they_run_live(penstock: Any, curves: str) -> None:
     given = ("compare", curves, "--allocation", "one,best-bandwidth,n-sys", *RESOURCES)
     policies = penstock(*given, "--json").json["policies"]

@@ -16,8 +16,7 @@ WAITS: dict[str, Any] = {
     "at_most_seconds": 28.0,
     "behind": ["a.1", "b.2"],
 }
-
-
+ENDED: dict[str, Any] = {"state": "ended", "status": 0, "doing": "ended"}
 OBSERVED: dict[str, Any] = {"phases": 1, "phases_by_mode": {"observe": 1}}
 
 
@@ -33,7 +32,8 @@ def page(matches: messages.Status, name: str = "x.9") -> str:
             WAITS,
             [
                 "It has been waiting for its turn for 2 s, for a.1, behind b.2.",
-                "28 s at the latest",
+                "It goes on in 28 s at the latest, with or without its turn: live.max-wait counts "
+                "from the beginning of its phase.",
             ],
         ),
         (
@@ -48,9 +48,13 @@ def page(matches: messages.Status, name: str = "x.9") -> str:
             {"doing": "transferring", "since_seconds": 1.0, "share": 0.25, "received": 0.26},
             ["its share is 25% granted, 26% received (of the bytes that all jobs moved"],
         ),
+        (  # both of two jobs had half, and each was said to be granted everything
+            {"doing": "transferring", "since_seconds": 1.0, "share": 1.0, "mode": "observe"},
+            ["for 1 s; if turns were enforced, its share would be 100%."],
+        ),
         (
-            {"doing": "transferring", "since_seconds": 1.0},
-            ["It has been transferring for 1 s, without a turn."],
+            {"doing": "transferring", "since_seconds": 1.0, "share": 0.5, "out_of_turn": True},
+            ["transferring for 1 s, without a turn; its share is 50% granted."],
         ),
         ({}, ["It computes"]),
         (
@@ -59,7 +63,17 @@ def page(matches: messages.Status, name: str = "x.9") -> str:
         ),
         ({"state": "ended", "status": 3, "doing": "ended"}, ["(exit status 3)"]),
         ({"state": "lost", "doing": "ended"}, ["It is lost", "within the lease"]),
-        ({"group": None}, ["it takes turns with no other job"]),
+        (
+            {"group": None, "weight": 1.0},
+            [
+                "Its mode is enforce (the site's): its share is enforced.",
+                "Under set-10 it never waits: it shares with all jobs that transfer; its weight is",
+            ],
+        ),
+        (
+            {"mode": "observe"},
+            ["it never waits", "it is in set 1, and would take turns with the jobs of that set"],
+        ),
         ({}, ["it is in set 1", "its weight is 0.1", "(w_iter) is not known"]),
         (
             {"group": "5", "weight": 1e-05},
@@ -83,6 +97,18 @@ def page(matches: messages.Status, name: str = "x.9") -> str:
             ["it moved 15 MiB: 0 B read, 0 B written, 15 MiB copied in the kernel."],
         ),
         ({"best_bandwidth": 3.0 * MIB}, ["Its best phase reached 3 MiB/s"]),
+        (
+            WAITS | {"turn_waited_seconds": 2.5},
+            ["It waited for turns for 2.5 s, 2% of its time."],
+        ),
+        (  # it was observed when its phase began: how long it really waits, its end will say
+            WAITS | {"turn_waited_seconds": 0.5},
+            ["It waited for turns for 500 ms, 0% of its time, without its present wait."],
+        ),
+        (
+            WAITS | {"would_have_waited_seconds": 5.0, "mode": "observe"},
+            ["would have waited for turns for 5 s, 5% of its time, without its present wait."],
+        ),
         ({"turn_waited_seconds": 5.0}, ["It waited for turns for 5 s, 5% of its time"]),
         (  # heard of after its end, when nobody knows its mode: it counted what it waited
             {"state": "ended", "status": 0, "mode": None, "counters": {"turn_waited": 5 * 10**9}},
@@ -97,6 +123,14 @@ def page(matches: messages.Status, name: str = "x.9") -> str:
         (
             {"phases": 3, "phases_by_mode": {"observe": 1, "enforce": 2}},
             ["It had 3 phases; 1 in mode observe, 2 in mode enforce."],
+        ),
+        (
+            {"phases": 4, "phases_by_mode": {"enforce": 4}},
+            ["It had 4 phases; all in mode enforce."],
+        ),
+        (
+            {"phases": 1, "phase_bytes": MIB, "phases_by_mode": {"observe": 1}},
+            ["It had 1 phase, 1 MiB; in mode observe."],
         ),
         ({"waits": 7, "waited_seconds": 3.0}, ["at the gate 7 times, 3 s"]),
         ({"waits": 1, "waited_seconds": 3.0}, ["at the gate 1 time, 3 s"]),
@@ -122,10 +156,51 @@ def test_every_state_has_its_sentence(record: dict[str, Any], there: list[str]) 
         ({"w_iter": 12.0, "iterations": 5}, "earlier runs"),
         ({"phases": 1, "phase_bytes": MIB, "forwarded_bytes": MIB}, "Its phases moved"),
         ({"w_iter": 12.0}, "no history"),
+        ({"group": None}, "its turn"),
+        ({"mode": "off"}, "takes turns"),
+        ({"mode": "off"}, "set-10"),
+        ({"turn_waited_seconds": 5.0}, "present wait"),
+        (WAITS | {"turn_waited_seconds": 5.0}, "present wait"),
+        (ENDED | {"turn_waited_seconds": 90.0}, "Give it time"),
+        (ENDED | {"turn_waited_seconds": 90.0}, "It waits much"),
     ],
 )
 def test_what_is_not_so_is_not_said(record: dict[str, Any], unsaid: str) -> None:
     assert unsaid not in page(status(job("x.9", **record)))
+
+
+@pytest.mark.parametrize(
+    ("record", "place"),
+    [
+        (
+            {"phases": 4, "phases_by_mode": {"enforce": 4}},
+            "Under set-10 it was in set 1, and took turns with the jobs of that set; its weight "
+            "was 0.1.",
+        ),
+        (
+            {"phases": 4, "phases_by_mode": {"observe": 4}, "w_iter": 12.0, "iterations": 3},
+            "Under set-10 it was in set 1, and would have taken turns with the jobs of that set; "
+            "its weight was 0.1. Its w_iter was 12 s, learnt from 3 iterations of this run.",
+        ),
+        (
+            {"phases": 1, "phases_by_mode": {"enforce": 1}, "group": None},
+            "Under set-10 it never waited: it shared with all jobs that transferred; its weight "
+            "was 0.1.",
+        ),
+        ({"phases": 4, "phases_by_mode": {"off": 4}}, None),
+        ({"phases": 0}, None),  # it did no I/O
+    ],
+)
+@pytest.mark.parametrize("state", ["ended", "lost"])
+def test_the_policy_of_a_job_that_ended_is_told_as_past(
+    state: str, record: dict[str, Any], place: str | None
+) -> None:
+    answer = explain(status(job("x.9", **ENDED | record | {"state": state})), "x.9")
+    assert len(answer.now) == 1  # that it ended
+    did = " ".join(answer.did)
+    assert ("set-10" in did) == (place is not None)
+    assert place is None or place in did
+    assert not any(text in did for text in ("known yet", "Until then", "its weight is"))
 
 
 RECEIVES_MORE: dict[str, Any] = {
@@ -171,6 +246,7 @@ def test_a_share_that_is_not_received_as_granted_is_explained(
         ({"attached": 1}, "no file opened", "saw it open no file below /data"),
         ({"attached": 1, "opens": 1}, "no data call", "It opened 1 file below /data, and no read"),
         ({"attached": 1, "opens": 1, "write_bytes": 1}, None, None),
+        ({"attached": 1, "opens": 1, "phases": 1}, None, None),  # its first write waits
         ({}, None, None),  # an older agent does not say
     ],
 )
@@ -201,6 +277,12 @@ def test_io_nodes_are_those_used_beside_those_allowed(
 ) -> None:
     answer = page(status(job("x.9", **record)))
     assert [text for text in there if text not in answer] == []
+
+
+def test_impossible_counters_are_said_to_be_the_jobs_own() -> None:
+    answer = page(status(job("x.9", counters={"write_bytes": 2**63 - 1, "implausible": 2})))
+    assert "It wrote impossible values into 2 counters of its own: its figures" in answer
+    assert "impossible" not in page(status(job("x.9", counters={"implausible": 0})))
 
 
 def test_jobs_with_no_history_have_a_set_only_where_there_are_sets() -> None:

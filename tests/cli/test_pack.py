@@ -196,6 +196,18 @@ def test_packed_jobs_are_a_workload_that_simulate_reads(penstock: Any, half_io: 
     text = penstock(*given).out
     for name in ("max_stretch_from_start", "max_stretch_from_release", "pack_stretch", "overrun"):
         assert name in text
+    assert "set site.nodes" not in text
+
+
+def test_parts_of_node_time_without_the_number_of_nodes_say_why(
+    penstock: Any, half_io: str
+) -> None:
+    penstock("pack", half_io, "--nodes", "16", "--out", "packed.json")
+    result = penstock("simulate", "packed.json", "--json").json
+    assert {result[name] for name in ("executing", "delayed", "idle")} == {None}
+    [note] = result["notes"]
+    assert note.endswith("set site.nodes")
+    assert note in penstock("simulate", "packed.json").out
 
 
 def test_a_queue_without_barriers_is_no_workload_file(penstock: Any, half_io: str) -> None:

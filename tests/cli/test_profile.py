@@ -215,7 +215,20 @@ def test_a_curve_is_told_from_base_patterns(penstock: Any, directory: Path) -> N
     assert not matches["guess"]
     (job,) = json.loads((directory / "jobs.json").read_text())["jobs"]
     assert job["curve"] == matches["curve"]
-    assert "estimated from measured base patterns" in penstock(*answer).out
+    out = penstock(*answer).out
+    assert "estimated from base patterns that were measured in curves.json, not in this log" in out
+    assert "estimated MB/s" in out
+
+
+def test_what_the_run_reached_itself_stands_beside_the_estimate(penstock: Any) -> None:
+    """A new user took the estimate of another machine for the bandwidth of the log."""
+    (profile,) = penstock("profile", DXT, "--curves", "mn4", "--json").json["profiles"]
+    moved = sum(phase["read"] + phase["written"] for phase in profile["phases"])
+    seconds = sum(phase["ended"] - phase["began"] for phase in profile["phases"])
+    out = penstock("profile", DXT, "--curves", "mn4").out
+    assert "measured on MareNostrum 4 (mn4), not in this log" in out
+    assert f"measured in this log: {moved / seconds / 1e6:,.1f} MB/s over its phases" in out
+    assert "measured in this log" not in penstock("profile", DXT).out
 
 
 def test_a_guess_is_called_one_and_not_given_to_allocators(penstock: Any, directory: Path) -> None:

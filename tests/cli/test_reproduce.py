@@ -96,7 +96,7 @@ def test_an_interrupted_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert (out / "cells.jsonl").read_bytes().startswith(kept)
     claims = json.loads(resumed.stdout)
     columns = {"claim", "by", "paper", "ours", "holds", "why", "repeats"}
-    columns |= {"readings", "apart", "by_clock"}
+    columns |= {"readings", "apart", "by_clock", "verdict"}
     assert [set(claim) for claim in claims] == [columns] * 3
     assert all(claim["holds"] is True for claim in claims)
 
@@ -113,6 +113,18 @@ def test_an_interrupted_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
         assert (out / name).read_bytes() == (whole / name).read_bytes(), name
     assert (whole / "figures" / "policies.png").stat().st_size > 10_000
     assert "simulated" in (whole / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_quick_run_says_that_it_is_a_preview(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["reproduce", "sharing-policies", "--quick", "--out", str(tmp_path)]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"report: {tmp_path / 'report.html'} (a preview; quick: too few")
+    head, *rows = (tmp_path / "claims.csv").read_text(encoding="utf-8").splitlines()
+    assert head.endswith(",counted")
+    assert rows, "io-sets judges these claims"
+    assert all(row.endswith(",no") for row in rows)
 
 
 def test_results_of_another_seed_are_refused(

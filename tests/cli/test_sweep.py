@@ -31,9 +31,19 @@ def test_people_read_gains_by_point(penstock: Any, directory: Path) -> None:
     assert "max stretch of exclusive-fcfs, and the gain of others over it" in out
     assert "n_h" in out
     assert "n_m 2" in out
-    assert "set-10: better than exclusive-fcfs for sure at" in out
+    assert "set-10: of 2 points, the interval is above zero at" in out
+    assert "\nsimulated: knowledge exact, an ideal site\n" in out
     assert (directory / "s.svg").read_bytes().startswith(b"<?xml")
     assert len((directory / "kept" / "cells.jsonl").read_text().splitlines()) == 1 + 2 * 2 * 2
+
+
+def test_one_point_with_one_workload(penstock: Any) -> None:
+    given = ("--over", "jobs=6", "--over", "horizon=300", "--seeds", "1", "--knowledge", "learned")
+    out = penstock("sweep", "io-sets", *given).out
+    assert "1 workload per point" in out
+    assert "of 1 point, the interval" in out
+    result = penstock("sweep", "io-sets", *given, "--json").json
+    assert (result["knowledge"], result["as_live"]) == ("learned", None)
 
 
 def test_allocators_and_packers_over_their_own_generators(penstock: Any) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from cli.standing_jobs import MIB, job, node, status
+from msgspec import UNSET
 
 from penstock.cli.verbs.top import Sample, View, view
 from penstock.live.deployment import launcher
@@ -95,14 +96,59 @@ def test_shares_granted_and_received_and_the_total_are_shown(penstock: Any, look
     assert "97% 50%" in " ".join(rows["a.1"])
     assert "3% -" in " ".join(rows["b.2"])
     assert "all jobs: 0 MiB/s, 0% of 100 MiB/s" in out
+    assert "last reported" not in out
 
 
 def test_the_total_is_the_sum_over_jobs_also_those_that_ended_meanwhile() -> None:
-    first = status(job("a.1"), job("b.2"))
+    first = status(job("a.1"), job("b.2"), io_nodes=[])
     second = status(
-        job("a.1", direct_bytes=MIB), job("b.2", state="ended", forwarded_bytes=3 * MIB)
+        job("a.1", direct_bytes=MIB),
+        job("b.2", state="ended", direct_bytes=3 * MIB),
+        io_nodes=[],
     )
     assert after(first, second).rate == 2 * MIB
+
+
+def test_the_total_is_what_the_io_nodes_measured_and_what_went_direct() -> None:
+    """Jobs report once per second: their sum showed a third of what the I/O nodes moved."""
+    first = status(job("a.1"), io_nodes=[node(0, write_bytes=MIB), node(1)])
+    second = status(
+        job("a.1", forwarded_bytes=MIB, direct_bytes=2 * MIB),
+        io_nodes=[node(0, write_bytes=6 * MIB), node(1, read_bytes=3 * MIB)],
+    )
+    seen = after(first, second)
+    assert (seen.rate, seen.reported_rate) == (5 * MIB, MIB)
+
+
+def test_an_io_node_that_is_down_adds_nothing_to_the_total() -> None:
+    down = node(1, id=None, state="down", read_bytes=UNSET, write_bytes=UNSET)
+    first = status(job("a.1"), io_nodes=[node(0), down])
+    second = status(job("a.1"), io_nodes=[node(0, write_bytes=4 * MIB), down])
+    assert (after(first, second).rate, after(first, second).reported_rate) == (2 * MIB, 0)
+
+
+def test_the_total_says_which_part_of_it_jobs_reported(penstock: Any, looks: Any) -> None:
+    served = [node(0, write_bytes=MIB)]
+    looks += [status(job("a.1")), status(job("a.1", direct_bytes=MIB), io_nodes=served)]
+    assert "of it direct, as jobs last reported)" in penstock("top", "--once").out
+    looks += [status(job("a.1"), io_nodes=[]), status(job("a.1", direct_bytes=MIB), io_nodes=[])]
+    assert "/s (as jobs last reported)" in penstock("top", "--once").out
+
+
+@pytest.mark.parametrize("silent", ["before", "after"])
+def test_without_the_figures_of_an_io_node_the_total_is_of_what_jobs_reported(
+    penstock: Any, looks: Any, silent: str
+) -> None:
+    """An I/O node that did not answer had no rate of 0, nor moved all its bytes since."""
+    unknown = node(0, state="not answering", read_bytes=UNSET, write_bytes=UNSET)
+    known = node(0, write_bytes=900 * MIB)
+    nodes = [unknown, known] if silent == "before" else [known, unknown]
+    samples = [status(job("a.1", forwarded_bytes=k * 2 * MIB), io_nodes=[nodes[k]]) for k in (0, 1)]
+    seen = after(samples[0], samples[1])
+    assert [answer.rate for answer in seen.io_nodes] == [None]
+    assert (seen.rate, seen.reported_rate) == (MIB, MIB)
+    looks += samples
+    assert "(as jobs last reported)" in penstock("top", "--once").out
 
 
 def test_a_log_gets_one_table_an_interval_until_the_controller_is_gone(

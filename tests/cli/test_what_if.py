@@ -15,11 +15,12 @@ from penstock import cli, registry
 from penstock.model import Job, JobEnded, JobStarted, PhaseBegan, PhaseEnded, Site, Woke
 from penstock.records import Entry, PolicySpec, Record, RecordWriter
 from penstock.sim import engine, metrics
-from penstock.sim.evaluate import packs
+from penstock.sim.evaluate import packs, what_ran
+from penstock.sim.evaluate.policy_runs import HIGHER_IS_BETTER
 from penstock.sim.evaluate.what_if import Check
 from penstock.sim.workload import Workload
 
-METRICS = ("utilization", "max_stretch", "io_slowdown", "min_yield", "efficiency", "makespan")
+METRICS = tuple(HIGHER_IS_BETTER)
 
 
 def workload() -> Workload:
@@ -59,12 +60,15 @@ def test_gains_are_relative_to_what_ran_simulated(penstock: Any, directory: Path
         "record",
         "ran",
         "verdict",
+        "judged",
+        "not_judged",
         "model_check",
         "job_error",
         "policies",
         "skipped",
     ]
     assert result["ran"] == "fair-share"
+    assert (result["judged"], result["not_judged"]) == (True, None)
     alone = penstock("compare", str(path), *chosen).json["policies"]
     base = result["policies"]["fair-share"]
     for policy, figures in result["policies"].items():
@@ -132,7 +136,7 @@ def test_what_is_within_the_model_error_is_no_gain(penstock: Any, directory: Pat
     assert other["jobs"] == {"gain": [], "lose": []}
     out = penstock("what-if", path, "--policies", "set-10").out
     assert out.startswith("model check: fair-share ran; simulated: utilization ")
-    assert "*" not in out.replace("* best", "")
+    assert "*" not in out
     assert "within error" in out
     assert "do not decide by this" in out
     assert "gains most" not in out
@@ -287,7 +291,42 @@ def test_people_see_the_model_check_first(penstock: Any, directory: Path) -> Non
     rows = {line.split("  ")[0].strip() for line in out.splitlines()}
     assert {"recorded", "fair-share, simulated", "model error", "set-10", "fair-share"} <= rows
     assert "set-10: " in out
-    assert "1 of 1 differ from fair-share, which ran, by more than the model error" in out
+    assert "set-10 differs from fair-share, which ran, in " in out
+    assert "makespan: from the beginning of the record" in out
+
+
+def test_the_verdict_says_in_which_metric_each_policy_differs(
+    penstock: Any, directory: Path
+) -> None:
+    """One that differs in the makespan alone read as if it differed in utilization."""
+    given = ("what-if", str(recorded(directory)), "--policies", "set-10,exclusive-fcfs")
+    result = penstock(*given, "--json").json
+    for name in ("set-10", "exclusive-fcfs"):
+        beyond = result["policies"][name]["beyond_model_error"]
+        metrics = [metric.replace("_", " ") for metric in beyond if beyond[metric]]
+        every = len(metrics) == len(beyond)
+        assert f"{name} in {'all metrics' if every else ', '.join(metrics)}" in result["verdict"]
+    assert result["verdict"].startswith("2 of 2 policies differ from fair-share, which ran, (")
+
+
+def test_the_bar_of_a_gain_is_printed_with_the_error_that_sets_it(
+    penstock: Any, directory: Path
+) -> None:
+    """A metric's own error, or that of run times, which may be larger."""
+    result = penstock(
+        "what-if", "--json", "--policies", "set-10", path := str(slowed(directory, 1.05))
+    ).json
+    for metric, check in result["model_check"].items():
+        least = max(result["job_error"], abs(check["error"]))
+        assert check["bar"] >= least - 1e-12
+        assert check["by_run_times"] == (check["bar"] == result["job_error"])
+        gain = result["policies"]["set-10"]["gain"][metric]
+        assert result["policies"]["set-10"]["beyond_model_error"][metric] == (
+            abs(gain) > check["bar"]
+        ), metric
+    assert any(check["by_run_times"] for check in result["model_check"].values())
+    out = penstock("what-if", path, "--policies", "set-10").out
+    assert "a gain must exceed: by the error of run times in " in out
 
 
 def test_packers_are_asked_about_the_same_jobs(penstock: Any, directory: Path) -> None:
@@ -376,18 +415,87 @@ def test_jobs_without_io_are_counted_and_what_follows_the_last_phase_is_no_itera
     assert (result["record"]["jobs"], result["record"]["iterations"]) == (3, 2)
 
 
-def test_the_example_says_what_gets_worse_and_that_its_mode_is_unknown(penstock: Any) -> None:
-    example = str(Path(__file__).parents[2] / "examples" / "record.jsonl")
-    result = penstock("what-if", example, "--policies", "set-10", "--json").json
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "record.jsonl")
+
+
+def test_the_example_is_of_real_jobs_on_an_emulated_file_system(penstock: Any) -> None:
+    """So its model check has an error, and what it calls a gain exceeds it."""
+    arguments = ("what-if", EXAMPLE, "--policies", "set-10,longest-io")
+    result = penstock(*arguments, "--json").json
+    assert result["record"]["source"] == "emulated"
+    assert result["record"]["missing"] == {"events": 0, "unmatched": 0, "matters": False}
+    error = result["model_check"]["utilization"]["error"]
+    assert 0 < abs(error) < result["policies"]["set-10"]["gain"]["utilization"]
+    assert "better in utilization: set-10" in result["verdict"]
+    check, second, *rest = penstock(*arguments).out.splitlines()
+    assert check.startswith("model check: ")
+    assert second == "this record is of a site whose file system was emulated"
+    assert not any("emulated" in line for line in rest)
+    assert penstock("what-if", EXAMPLE, "--check").status == 0
+    inside = penstock(*arguments, "--window", "60:240", "--json").json
+    assert inside["policies"]["set-10"]["window"] == [60.0, 240.0]
+
+
+def test_the_verdict_says_what_gets_worse_and_a_note_that_the_mode_is_unknown(
+    penstock: Any, directory: Path
+) -> None:
+    path = str(recorded(directory))
+    result = penstock("what-if", path, "--policies", "set-10", "--json").json
     policy = result["policies"]["set-10"]
     assert policy["gain"]["utilization"] > 0
-    assert policy["gain"]["io_slowdown"] < 0
-    worse = [m.replace("_", " ") for m, gain in policy["gain"].items() if gain < 0]
+    worse = [
+        m.replace("_", " ")
+        for m, gain in policy["gain"].items()
+        if gain < 0 and policy["beyond_model_error"][m]
+    ]
+    assert worse
     assert f"better in utilization: set-10 (worse in {', '.join(worse)})" in result["verdict"]
     assert any("does not say in which mode" in note for note in result["record"]["notes"])
-    inside = penstock("what-if", example, "--policies", "set-10", "--window", "60:240", "--json")
+    inside = penstock("what-if", path, "--policies", "set-10", "--window", "10:60", "--json")
     for metric, check in inside.json["model_check"].items():
         assert check["error"] == pytest.approx(0, abs=1e-6), f"{metric}: its error is zero"
+
+
+def test_a_simulated_record_is_said_to_be_one(penstock: Any, directory: Path) -> None:
+    """Its model error is zero by construction, and tells nothing of a site."""
+    sentence = what_ran.SOURCES["simulated"]
+    assert "the model check compares the simulator with itself" in sentence
+    path = str(recorded(directory, source="simulated"))
+    result = penstock("what-if", path, "--policies", "set-10", "--json").json
+    assert result["record"]["source"] == "simulated"
+    assert result["record"]["notes"][0] == sentence
+    out = penstock("what-if", path, "--policies", "set-10").out
+    assert out.splitlines()[1] == sentence
+    assert out.count("simulator") == 1
+    live = penstock("what-if", str(recorded(directory, run="b")), "--policies", "set-10").out
+    assert "this record is" not in live
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_no_gain_is_called_where_lines_are_missing(
+    penstock: Any, directory: Path, version: int
+) -> None:
+    path = recorded(directory, version=version)
+    arguments = ("what-if", str(path), "--policies", "set-10,fair-share")
+    assert penstock(*arguments, "--json").json["policies"]["set-10"]["beyond_model_error"][
+        "utilization"
+    ]
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:20] + lines[27:]))
+    result = penstock(*arguments, "--json").json
+    missing = result["record"]["missing"]
+    assert missing["matters"] is True
+    assert result["judged"] is False
+    assert result["not_judged"] in result["verdict"]
+    assert missing["events"] == (7 if version == 2 else None)
+    assert result["verdict"].startswith("no gain is called, because ")
+    policy = result["policies"]["set-10"]
+    assert not any(policy["beyond_model_error"].values())
+    assert policy["jobs"] == {"gain": [], "lose": []}
+    out = penstock(*arguments).out
+    assert "not judged" in out
+    assert "*" not in out.replace("* best", "")
+    assert "gains most" not in out
 
 
 def test_check_proves_that_decisions_repeat(penstock: Any, directory: Path) -> None:
@@ -422,6 +530,7 @@ def test_check_shows_the_first_difference_and_fails(penstock: Any, directory: Pa
         (("record.jsonl", "--policies", "set-10", "--window", "1e8:2e8"), "choose another window"),
         (("record.jsonl", "record.jsonl"), "does not follow"),
         (("bad.jsonl",), "bad.jsonl, line 1 is not the header"),
+        (("empty.jsonl",), "empty.jsonl is empty; a controller writes records"),
     ],
 )
 def test_wrong_input_is_one_line(
@@ -429,6 +538,7 @@ def test_wrong_input_is_one_line(
 ) -> None:
     recorded(directory).rename(directory / "record.jsonl")
     (directory / "bad.jsonl").write_text("{}\n")
+    (directory / "empty.jsonl").touch()
     result = penstock("what-if", *arguments)
     assert result.status == 2
     assert answer in result.err

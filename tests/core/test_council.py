@@ -277,7 +277,7 @@ class Odd(Table):
         self.answer = answer
 
     def choose(self, context: Context, values: Sequence[Value]) -> Value:
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         value: Value = self.answer
         return value
@@ -285,7 +285,7 @@ class Odd(Table):
     best = choose
 
     def learn(self, context: Context, value: Value, reward: float) -> None:
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         super().learn(context, value, reward)
 
@@ -300,6 +300,18 @@ def test_a_tuner_that_answers_nonsense_changes_nothing(parameter: Parameter, ans
     assert {has[parameter.name] for has in world.has.values()} == {parameter.default}
     assert world.council.experience.faults > 0
     assert parameter.name in world.council.experience.fault
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(0), GeneratorExit()])
+def test_nothing_that_a_tuner_raises_ends_its_controller(error: BaseException) -> None:
+    """Ctrl-C reaches a controller by a handler of its own; elsewhere it stays an interrupt."""
+    tuner, context = Odd(error), Context(operation="write", pattern="x", size=1, load=1)
+    live = Experience({WINDOW.name: tuner}, interruptible=False)
+    assert live.choose(WINDOW, context) is None
+    assert (live.faults, type(error).__name__ in live.fault) == (1, True)
+    if isinstance(error, KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):
+            Experience({WINDOW.name: tuner}).choose(WINDOW, context)
 
 
 def test_the_guard_is_each_contexts_own() -> None:

@@ -3,7 +3,7 @@
 import re
 
 from dashboard.watched_site import WIDE, Site, Visits, finished, keep_both
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 
 def record(site: Site) -> None:
@@ -123,15 +123,40 @@ def expect_everything_inside_its_card(page: Page) -> None:
     assert outside == []
 
 
+def test_a_simulation_whose_start_takes_long_is_not_asked_about_before(
+    site: Site, visit: Visits
+) -> None:
+    """Its id was not known yet, and the page said 'no longer kept'."""
+    site.serve(policy="fair-share")
+    finished([site.phases("a", 0.3, 4, 2)])
+    page = visit(site.url, "what-if")
+    expect(page.get_by_role("button", name="Simulate both")).to_be_enabled()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.context.route("**/v1/what-if", hold)
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    with page.expect_request("**/v1/what-if"):
+        page.get_by_role("button", name="Simulate both").click()
+    page.keyboard.press("1")
+    page.keyboard.press("4")  # shown again, it would ask for the state
+    expect(page.locator(".what-state")).to_have_text("Starting the simulation.")
+    expect(page.get_by_role("button", name="Cancel")).to_be_disabled()
+    assert not [url for url in requests if "/v1/what-if/" in url]
+    held.pop().continue_()
+    expect(page.locator("table.metrics")).to_be_visible()
+
+
 def test_wrong_input_is_reported_and_nothing_hangs(site: Site, visit: Visits) -> None:
     site.serve(policy="fair-share")
     page = visit(site.url, "what-if")
     expect(page.locator(".what-state")).to_contain_text("There is no record yet")
     expect(page.get_by_role("button", name="Simulate both")).to_be_disabled()
     finished([site.phases("a", 0.3, 4, 2)])
-    page.keyboard.press("1")
-    page.keyboard.press("4")  # it looks again
-    expect(page.get_by_role("button", name="Simulate both")).to_be_enabled()
+    expect(page.get_by_role("button", name="Simulate both")).to_be_enabled()  # it looks again
     choose(page, "set-10", "set-10")
     page.get_by_role("button", name="Simulate both").click()
     expect(page.locator(".what-state")).to_have_text("Choose two different policies.")

@@ -46,7 +46,7 @@ def test_a_policy_of_ones_own(tmp_path: Path) -> None:
     rows = {
         line.split()[0].rpartition(":")[2]: float(line.split()[1].rstrip("*"))
         for line in simulated.splitlines()
-        if "%" in line
+        if "%" in line or " base " in line
     }
     assert rows.keys() == {"fair-share", "exclusive-fcfs", "set-10", "ShortCyclesFirst"}
     assert rows["exclusive-fcfs"] < rows["ShortCyclesFirst"] < rows["set-10"]  # as the page says

@@ -1,5 +1,7 @@
 """A simulation as live, and the controller's own turns fed with its events: the same admissions.
 
+Admissions and releases are the same in time, and give the same shares.
+
 The simulation says when phases begin and end, which is physics. `Turns` of the controller hears of
 each at its time, looks for overdue phases when one may be, and decides who transfers when.
 """
@@ -36,15 +38,20 @@ def workload(seed: int, jobs: int = 8, phases: int = 6) -> Workload:
     )
 
 
-def simulated(run: Run) -> list[tuple[float, str]]:
-    """Return when each phase began to transfer, and whose it was, in order."""
+Begin = tuple[float, str, float]
+"""When a phase began to transfer, whose it was, and with which share of the bandwidth."""
+
+
+def simulated(run: Run) -> list[Begin]:
+    """Return how each phase began to transfer, in order."""
     timeline = run.timeline
     assert timeline is not None
     work, starts = run.workload, []
     for j in range(len(work)):
         for i in range(*work.offsets[j : j + 2]):
-            mine = (timeline.job == j) & (timeline.start >= run.request[i])
-            starts.append((float(timeline.start[mine].min()), work.id(j)))
+            mine = np.flatnonzero((timeline.job == j) & (timeline.start >= run.request[i]))
+            first = mine[timeline.start[mine].argmin()]
+            starts.append((float(timeline.start[first]), work.id(j), float(timeline.share[first])))
     return sorted(starts)
 
 
@@ -61,14 +68,14 @@ def events(run: Run) -> Iterator[tuple[float, int, int, int]]:
         yield float(run.end[stop - 1]), EXIT, j, 0
 
 
-def decided(run: Run, policy: str, *, fair_users: bool) -> tuple[list[tuple[float, str]], int]:
-    """Return when the controller lets each phase transfer, and how many without a turn."""
+def decided(run: Run, policy: str, *, fair_users: bool) -> tuple[list[Begin], int]:
+    """Return how the controller lets each phase transfer, and how many without a turn."""
     ledger = Ledger(site=Site())
     manager = Manager(sharing=registry.sharing(policy), view=ledger, fair_users=fair_users)
     turns = Turns(manager, ledger)
     known = list(run.workload.jobs())
-    begins: list[tuple[float, str]] = []
-    released, transferring = 0, set[str]()
+    begins: list[Begin] = []
+    released, weights = 0, dict[str, float]()
     calendar = list(events(run))
     heapq.heapify(calendar)
     while calendar:
@@ -81,7 +88,7 @@ def decided(run: Run, policy: str, *, fair_users: bool) -> tuple[list[tuple[floa
             case 1:
                 actions = turns.phase_began(now, id, number)
             case 2:
-                transferring.discard(id)
+                weights.pop(id, None)
                 report = PhaseReport(number=number, bytes=1, seconds=1.0, waited=0.0)
                 actions = turns.phase_ended(now, id, report)
             case 3:
@@ -89,11 +96,14 @@ def decided(run: Run, policy: str, *, fair_users: bool) -> tuple[list[tuple[floa
             case _:
                 actions = turns.release_overdue(now, MAX_WAIT)
         for action in actions:
-            if isinstance(action, Admit | Release) and action.job not in transferring:
-                transferring.add(action.job)
-                begins.append((now, action.job))
-                released += isinstance(action, Release)
-            elif isinstance(action, Hold) and action.job in transferring:
+            if isinstance(action, Admit | Release):
+                is_new = action.job not in weights
+                weights[action.job] = action.weight
+                if is_new:
+                    share = action.weight / sum(weights.values())
+                    begins.append((now, action.job, share))
+                    released += isinstance(action, Release)
+            elif isinstance(action, Hold) and action.job in weights:
                 raise AssertionError("no policy here preempts")
     return sorted(begins), released
 
@@ -107,7 +117,10 @@ def test_the_controller_admits_whom_the_simulation_admits(
     rules = AsLive(max_wait=MAX_WAIT, fair_users=fair_users)
     run = rules.simulate(workload(seed), registry.sharing(policy), timeline=True)
     admissions, released = decided(run, policy, fair_users=fair_users)
-    assert admissions == simulated(run)
+    expected = simulated(run)
+    assert [begin[:2] for begin in admissions] == [begin[:2] for begin in expected]
+    shares = [share for *_, share in admissions]
+    assert shares == pytest.approx([share for *_, share in expected])
     assert released == run.released
     if policy == "exclusive-fcfs":
         assert released > 0, "some waited for too long"

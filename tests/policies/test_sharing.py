@@ -210,6 +210,16 @@ def test_look_ahead_gives_each_all_that_it_can_use_until_the_bandwidth_is_used_u
     )
 
 
+@pytest.mark.parametrize("name", ["greedy-yield", "periodic-greedy-yield", "greedy-com"])
+def test_whose_turn_is_first_has_all_that_it_can_use(name: str) -> None:
+    """Limits 0.6 and 0.9: from 10 on a has 0.6 of the bandwidth until it ends at 20, and b 0.4.
+
+    By weight both would have half, and a would end at 22. b has 9 - 4 s left at 20, at 0.9.
+    """
+    work = one_phase((10.0, 6.0), (10.0, 9.0), max_share=(0.6, 0.9))
+    assert ends(name, work) == pytest.approx([20.0, 20 + 5 / 0.9], rel=1e-5)
+
+
 def test_best_next_event_divides_the_bandwidth() -> None:
     """Both ask at 10, with yield 1 and 4 and 7 s to write.
 

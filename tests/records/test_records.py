@@ -195,7 +195,7 @@ def test_every_action_and_event_comes_back() -> None:
 
 def test_words_of_an_earlier_version_are_skipped_and_counted(tmp_path: Path) -> None:
     """Version 0.1 had them in its vocabulary; no decision ever depended on one."""
-    (path,) = write(tmp_path, header(), run(header(), a_day()))
+    (path,) = write(tmp_path, header(version=1), run(header(), a_day()))
     before = plain(Record(path))
     with path.open("ab") as file:
         file.write(b'{"event":"Measured","time":1e6,"resource":0,"metrics":{"rate":1.0}}\n')
@@ -242,6 +242,9 @@ WRONG = [
     (0, b"", "line 1 is not the header"),
     (0, b'{"jobs": []}', "line 1 is not the header"),
     (0, b'{"format": "penstock-record", "version": 99, "penstock": "7.0"}', "version 99.*7.0"),
+    (0, b'{"format": "penstock-record", "version": 0}', "version 0 .* does not exist"),
+    (0, b'{"format": "penstock-record", "version": -3}', "version -3 .* does not exist"),
+    (0, b'{"format": "penstock-record"}', "version 0 .* does not exist"),
     (0, b'{"format": "penstock-record", "version": 1}', "line 1: .*missing"),
     (2, b"nonsense", "line 3: JSON is malformed"),
     (2, b'{"event":"PhaseBegun","time":1.0}', "line 3: unknown event.*did you mean 'PhaseBegan'"),
@@ -251,7 +254,10 @@ WRONG = [
     (2, b'{"event":"PhaseEnded","time":1.0,"job":"a","resource":0,"io":null}', "line 3: .* io"),
     (2, b"\xff\xfe", "line 3: "),
     (2, b"[" * 100_000, "line 3: "),
-    (3, b'{"event":"Woke","time":9e9}', "line 5: time goes back"),
+    (2, b'{"event":"Woke","time":0,"bytes":9223372036854775808}', "line 3: .* at bytes"),
+    (2, b'{"event":"Woke","time":0}', "line 3 has no number, not 2"),
+    (3, b'{"event":"Woke","time":0,"number":2}', "line 4 has number 2, not 3"),
+    (3, b'{"event":"Woke","time":9e9,"number":3}', "line 5: time goes back"),
 ]
 
 
@@ -264,6 +270,22 @@ def test_bad_files_are_refused_with_their_line(
     lines[at] = text
     path.write_bytes(b"\n".join(lines) + b"\n")
     with pytest.raises(InputError, match=message) as error:
+        list(Record(path))
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["nodes", "resources"])
+@pytest.mark.parametrize("count", [2**63, 10**6 + 1])
+def test_a_site_larger_than_any_is_refused_with_its_line(
+    tmp_path: Path, name: str, count: int
+) -> None:
+    """Arrays of resources are made of it, and the engine's integers have 64 bits."""
+    (path,) = write(tmp_path, header(), run(header(), a_day()))
+    first, rest = path.read_text().split("\n", 1)
+    damaged = msgspec.json.decode(first)
+    damaged["site"][name] = count
+    path.write_text(msgspec.json.encode(damaged).decode() + "\n" + rest)
+    with pytest.raises(InputError, match=rf"line 1: site.{name} is {count}; give at most") as error:
         list(Record(path))
     assert str(path) in str(error.value)
 

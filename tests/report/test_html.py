@@ -33,7 +33,7 @@ def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
     assert len(checker.figures) == 1
     for phrase in ("A <study>", "2 < 3", "Rule: x & y.", "Simulated & synthetic", "--out DIR"):
         assert phrase in checker.text
-    assert "1 of 2 claims hold: 0 of 1 of the paper's, 1 of 1 of ours." in checker.text
+    assert "1 of 2 claims hold, 1 does not: 0 of 1 of the paper's, 1 of 1 of ours." in checker.text
     cautious = page(FINDINGS, pictures, caution="quick: too few")
     assert "quick: too few" in read(cautious).text
 

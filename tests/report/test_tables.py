@@ -38,7 +38,7 @@ def test_text_explains_what_differs_and_only_that() -> None:
     assert "Rule: equal." not in text
     assert "[red]" in text, "brackets are data, not colours"
     assert "+1% [0, 2]" in text
-    assert "1 of 2 claims hold." in text
+    assert "1 of 2 claims hold, 1 does not." in text
     assert max(len(line) for line in text.splitlines()) <= 100
 
 

@@ -1,5 +1,7 @@
 """What a claim's verdict says, and how claims are counted."""
 
+import csv
+import io
 from typing import Any
 
 import pytest
@@ -47,9 +49,17 @@ def test_open_choices_busy_machines_and_tautologies_are_not_counted_as_holding()
     assert tally == Tally(claims=4, hold=1, depend=1, not_judged=1, apart=1)
     assert tally.differ == 1
     assert tally.text() == (
-        "1 of 4 claims hold, 1 depends on an open choice, 1 not judged, 1 shown but not counted"
+        "1 of 4 claims hold, 1 does not, 1 depends on an open choice, 1 not judged, "
+        "1 shown but not counted"
     )
     assert tally.text() in tables.claims_text(CLAIMS)
+
+
+def test_the_csv_marks_the_claims_in_the_sums() -> None:
+    """As in the report of all studies: not what holds by construction, nor a first look."""
+    first_look = claim("f", repeats=ClaimReference(study="io-sets", claim="a"))
+    rows = csv.DictReader(io.StringIO(tables.claims_csv([*CLAIMS, first_look])))
+    assert [row["counted"] for row in rows] == ["yes"] * 4 + ["no"] * 2
 
 
 def test_the_page_shows_why_a_claim_is_not_counted_and_which_were_not_checked() -> None:
@@ -67,9 +77,9 @@ def test_a_table_of_claims_says_for_which_readings_a_claim_holds() -> None:
     judge = texts.ClaimTable({"two": text})
     judged = judge("two", "2", True, readings={"K = 20": True, "K = 30": False})
     assert judged.readings == {"K = 20": True, "K = 30": False}
-    assert judged.why == "Rule: equal. Noise. Holds for: K = 20; not for: K = 30."
+    assert judged.why == "Rule: equal. Noise. Holds for K = 20. Not for K = 30."
     assert judge("two", "2", True, readings={"a": True, "b": True}).why == (
-        "Rule: equal. Holds for: a, b; not for: none."
+        "Rule: equal. Holds for all of 2 readings: a; b."
     )
 
 

@@ -12,7 +12,7 @@ from strategies import Case, cases, examples
 from penstock import registry
 from penstock.learn.phases import Ended, PhaseFinder
 from penstock.model import Event, Job, PhaseEnded, View
-from penstock.policies.base import ByArrival
+from penstock.policies.base import ByArrival, Own
 from penstock.sim import reference
 from penstock.sim.as_live import AsLive
 from penstock.sim.knowledge import Knowledge
@@ -115,6 +115,29 @@ def test_a_released_phase_transfers_beside_the_one_whose_turn_it_is() -> None:
     assert transfers(run, 1) == [(3.0, 7.0)]
     assert run.end.tolist() == [13.0, 7.0]
     assert run.released == 1
+
+
+class Light(ByArrival):
+    """Jobs of 1 s before their first phase take turns with a small weight, the others share."""
+
+    def group(self, job: Job) -> object:
+        return "light" if job.serial < 2 else Own.GROUP
+
+    def weight(self, job: Job) -> float:
+        return 0.001 if job.serial < 2 else 0.003
+
+
+def test_a_released_phase_has_the_weight_of_the_heaviest_beside_it() -> None:
+    """b waits for a and is released at 3, beside a alone, and beside a and c.
+
+    a has a weight of 0.001 and c, from 2 on, of 0.003. Beside a, b has a half, as if no weight was
+    given. Beside both it has 3/7, as c: its 3 s take 7 s.
+    """
+    rules = AsLive(max_wait=2.0)
+    pair = rules.simulate(jobs([(1.0, 10.0)], [(1.0, 2.0)]), Light())
+    assert pair.end == pytest.approx([13.0, 7.0])
+    three = rules.simulate(jobs([(1.0, 10.0)], [(1.0, 3.0)], [(2.0, 5.0)]), Light())
+    assert three.end[1] == pytest.approx(10.0)
 
 
 def test_the_order_of_the_others_stays_as_it_is() -> None:

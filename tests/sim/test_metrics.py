@@ -9,6 +9,7 @@ import pytest
 from penstock import registry
 from penstock.errors import InputError
 from penstock.model import Site
+from penstock.sim import reference
 from penstock.sim.engine import simulate
 from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure, measure_jobs
@@ -45,7 +46,7 @@ def test_phases_cut_by_the_window_count_in_part() -> None:
     assert jobs.io.tolist() == [2.0 * 3 / 4]
     assert jobs.iterations.tolist() == [pytest.approx(0.6)]
     assert jobs.stretch.tolist() == [pytest.approx(6 / 4.5)]
-    assert jobs.io_slowdown.tolist() == [pytest.approx(3 / (2 * 0.6))]
+    assert jobs.io_slowdown.tolist() == [pytest.approx(4 / 2)]
 
 
 def test_a_job_counts_while_it_is_there() -> None:
@@ -142,3 +143,40 @@ def test_the_bound_of_utilization_is_above_it_where_jobs_wait() -> None:
         assert metrics.utilization_bound == pytest.approx(bound)
         assert metrics.utilization <= metrics.utilization_bound
     assert meeting.long_run_bound == pytest.approx(1 - (1 / 2 + 2 / 3) / 2)
+
+
+@pytest.mark.parametrize("window", [(0.0, 20.0), (10.0, 20.0), (12.0, 30.0), (30.0, 60.0)])
+@pytest.mark.parametrize("max_share", [1.0, 0.25])
+def test_a_job_alone_has_no_slowdown_wherever_the_window_cuts_its_phases(
+    window: tuple[float, float], max_share: float
+) -> None:
+    """10 s of computation, then I/O that takes 40 s alone."""
+    jobs = Workload(
+        compute=[10], io=[40 * max_share], offsets=[0, 1], release=[0], max_share=[max_share]
+    )
+    for simulator in (simulate, reference.simulate):
+        run = simulator(jobs, registry.sharing("fair-share"), marks=window)
+        metrics = measure(run, window)
+        assert metrics.io_slowdown == pytest.approx(1, abs=1e-12)
+        assert metrics.utilization == pytest.approx(metrics.utilization_bound)
+
+
+@pytest.mark.parametrize("window", [(0.0, 12.0), (12.0, 18.0), (18.0, 40.0), (0.0, 40.0)])
+def test_a_cut_phase_counts_with_its_own_slowdown(window: tuple[float, float]) -> None:
+    """Both ask at 5 for 10 s: `a` transfers until 15, `b` waits until then, and ends at 25.
+
+    Where the window ends while `b` waits it has moved nothing, and its wait counts nevertheless.
+    """
+    jobs = Workload(compute=[5, 5], io=[10, 10], offsets=[0, 1, 2], release=[0, 0])
+    run = simulate(jobs, registry.sharing("exclusive-fcfs"), marks=window)
+    assert run.end.tolist() == [15.0, 25.0]
+    slowdown = measure_jobs(run, window).io_slowdown
+    assert slowdown[1] == pytest.approx(2.0)
+    assert math.isnan(slowdown[0]) if window[0] > 15 else slowdown[0] == pytest.approx(1.0)
+
+
+def test_the_bound_of_utilization_is_that_of_the_work_in_the_window() -> None:
+    """Of the whole run it is 110 / 130; until 15 s there are 25 s of computation, 5 s of I/O."""
+    jobs = Workload(compute=[10, 100], io=[10, 10], offsets=[0, 1, 2], release=[0, 0])
+    run = simulate(jobs, registry.sharing("fair-share"), marks=(0.0, 15.0))
+    assert measure(run, (0.0, 15.0)).utilization_bound == pytest.approx(25 / 30)

@@ -1,5 +1,7 @@
 """What a policy defines is what runs: simulated, by the reference, and live."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,12 @@ from penstock.model import Event, Job, JobStarted, PhaseEnded, Request, View, Wo
 from penstock.policies.base import ByArrival, Own, Sharing
 from penstock.policies.sharing.greedy_com import GreedyCom
 from penstock.sim import engine, reference
+from penstock.sim.as_live import AsLive
 from penstock.sim.generators.io_sets import io_sets, three_profiles
 from penstock.sim.generators.packs import table_1
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.metrics import measure, measure_jobs
+from penstock.sim.run import Run
 from penstock.sim.workload import Workload
 
 EIGHT_JOBS = io_sets(three_profiles(3, 3, 2), seed=4, horizon=600.0)
@@ -266,3 +270,28 @@ def test_a_phase_cut_by_the_window_counts_by_what_it_has_moved() -> None:
     assert jobs.io.tolist() == [9.0, 1.0]
     with pytest.raises(ValueError, match="no mark at 11 s"):
         measure_jobs(run, (0.0, 11.0))
+
+
+class Restless(Alternate):
+    """Asks to be woken again at once."""
+
+    def __init__(self, after: float, wakes: float = float("inf")) -> None:
+        super().__init__()
+        self.after, self.wakes = after, wakes
+
+    def observe(self, event: Event, view: View) -> float | None:
+        self.wakes -= isinstance(event, Woke)
+        return view.now + self.after if self.wakes > 0 else None
+
+
+@pytest.mark.parametrize("simulate", [engine.simulate, reference.simulate, AsLive().simulate])
+def test_a_policy_that_is_woken_without_end_is_an_error(simulate: Callable[..., Run]) -> None:
+    """Time passed by a nanosecond per wake: the simulation never ended."""
+    with pytest.raises(InputError, match=r"Restless: observe\(\) asked 1000 times in a row"):
+        simulate(workload([(1, 2)], [(0, 2)]), Restless(after=1e-9))
+
+
+def test_some_early_wakes_are_no_error() -> None:
+    """The next of regular times may be any time from now, so a single one may be early."""
+    both(workload([(1, 2)], [(0, 2)]), Restless(after=1e-9, wakes=900))
+    both(workload([(1, 2)], [(0, 2)]), Restless(after=1.5e-3))

@@ -51,6 +51,19 @@ def test_sizes_of_requests_belong_to_no_class_here(findings: Findings) -> None:
     claim = find(findings, "smallest and the mean request size")
     assert not claim.holds
     assert "every class has the same runs" in claim.why
+    assert "file-per-process 144 and 144, shared-contiguous 144 and 144" in claim.why
+
+
+def test_what_the_definition_of_the_classes_gives_is_not_counted(findings: Findings) -> None:
+    assert [c.claim for c in findings.claims if c.apart] == [
+        "Fig. 3.2: the number of file handles is negatively correlated with the class"
+    ]
+
+
+def test_a_correlation_with_a_number_is_told_for_both_orders_of_the_classes(
+    findings: Findings,
+) -> None:
+    assert len(find(findings, "mean offset distance").readings) == 2
 
 
 def test_every_figure_says_what_was_emulated_and_can_be_drawn(findings: Findings) -> None:

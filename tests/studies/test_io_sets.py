@@ -18,6 +18,7 @@ from penstock.studies import STUDIES, demo, io_sets, load, sharing_policies
 from penstock.studies.io_sets import motivation, practice, scenarios
 from penstock.studies.io_sets.gains import METRICS
 from penstock.studies.io_sets.scenarios import SCENARIOS
+from penstock.studies.study import published
 from penstock.studies.table import Table
 
 STUDY = io_sets.STUDY
@@ -55,13 +56,10 @@ def test_findings_are_a_function_of_the_results(results: Results, findings: Find
         "two large jobs",
         "large and small: small takes two units",
         "SET-10's Max Stretch is 1",
-        "1.33% of their time",
-        "near optimal",
-        "SET-10's Utilization is better than FAIR-SHARE's at every n_H",
+        "SET-10's Utilization is better than FAIR-SHARE's",
         "EXCLUSIVE-FCFS has poor results",
         "exclusive access inside sets is essential",
         "the impact of I/O scheduling is decreased",
-        "sets are as good as CLAIRVOYANT's",
         "FAIR-SHARE and EXCLUSIVE-FCFS vary",
         "Learned w_iter",
         "sets S_0 to S_5",
@@ -80,8 +78,8 @@ def test_figure_2_has_the_weights_that_the_paper_prints(findings: Findings) -> N
     share = 1 / (1 + motivation.PRINTED)
     assert share == pytest.approx(0.01 / 0.9)
     slows = find(findings, "slows small by roughly 28%")
-    assert slows.holds
     assert slows.ours == "32%"
+    assert [name for name, held in slows.readings.items() if held] == ["20%"]
     assert find(findings, "slows large by less than 0.25%").ours == "0.22%"
     weights = {row[0]: row[1] for row in table_named(findings, "weights").rows}
     assert (weights["98:1"], weights["100:1"]) == ("32.3%", "99.0%")
@@ -96,7 +94,8 @@ def test_the_practical_gain_depends_on_noise_and_releases(findings: Findings) ->
     """Without noise fair sharing keeps jobs of one period in step; nobody measured that."""
     claim = find(findings, "in the practical scenarios")
     assert claim.depends
-    assert len(claim.readings) == 3 * len(practice.NOISES)
+    assert len(claim.readings) == 2 * len(practice.NOISES)
+    assert not any("at random" in name for name in claim.readings)
     assert next(iter(claim.readings)) == "b = 0 released together"
     assert claim.readings["b = 0 released together"] is False
     assert claim.readings["b = 0.3 released together"] is False
@@ -115,10 +114,8 @@ def test_practice_without_noise_is_figure_4(results: Results) -> None:
 @pytest.mark.parametrize(
     ("part", "first", "readings"),
     [
-        ("gain in Utilization over FAIR-SHARE is 2.5%", "omega 0.8", 6),
-        ("gain in Max Stretch over FAIR-SHARE is 2.5%", "omega 0.8", 6),
-        ("IO-slowdown gain over FAIR-SHARE is 50%", "omega 0.8 geometric mean", 18),
-        ("IO-slowdown is steady", "omega 0.8 geometric mean", 18),
+        ("SET-10's Max Stretch is better than FAIR-SHARE's", "over all n_H", 2),
+        ("maps the jobs to five sets", "in some workload", 3),
         ("is 0.98 at sd/mean = 0.05", "max stretch", 4),
         ("remains 0.98 at sd/mean = 1", "max stretch", 4),
     ],
@@ -178,14 +175,69 @@ def test_other_means_over_jobs() -> None:
 def test_no_noise_is_a_point_of_figure_8(findings: Findings) -> None:
     claim = find(findings, "noise in the phases has no impact")
     assert not claim.holds
+    assert list(claim.readings) == ["0.1%", "0.2%", "0.5%", "1%", "2%"]
     assert "at b = 0)" in claim.ours
     assert "convoys" in claim.why
 
 
-def test_what_is_drawn_from_the_papers_shares_is_not_counted(findings: Findings) -> None:
-    apart = [claim.claim for claim in findings.claims if claim.apart]
-    assert len(apart) == 2
-    assert all(name.startswith("VIII: ") for name in apart)
+def test_what_cannot_fail_or_was_fitted_is_not_counted(findings: Findings) -> None:
+    """Shares of sets and the mean time in I/O are given to the generator; a load was searched."""
+    apart = [(claim.apart, claim.claim[:15]) for claim in findings.claims if claim.apart]
+    assert apart == [
+        ("by construction", "VI-B1: applicat"),
+        ("fitted", "Ours: at some e"),
+        ("by construction", "VIII: shares of"),
+        ("by construction", "VIII: most I/O-"),
+    ]
+
+
+def test_a_fitted_load_or_another_mean_is_no_reading(findings: Findings) -> None:
+    """The paper prints omega = 0.8 and a geometric mean; others were chosen to have its gains."""
+    for part in (
+        "gain in Utilization over FAIR-SHARE is 2.5%",
+        "gain in Max Stretch over FAIR-SHARE is 2.5%",
+        "IO-slowdown gain over FAIR-SHARE is 50%",
+    ):
+        assert not find(findings, part).readings
+    assert not any("omega" in name for claim in findings.claims for name in claim.readings)
+
+
+def test_a_word_without_a_figure_is_judged_at_every_limit(findings: Findings) -> None:
+    limits = ["1%", "2%", "5%", "10%", "20%"]
+    for part in ("near optimal", "IO-slowdown is steady", "by roughly 28%"):
+        assert list(find(findings, part).readings) == limits
+
+
+def test_policies_that_are_need_lengths_are_compared_with_the_same_hedge(
+    findings: Findings,
+) -> None:
+    """greedy-com, as published without a hedge, was once held against ours with one."""
+    for name, policies in (
+        ("equal-knowledge", scenarios.NEED_LENGTHS),
+        ("equal-knowledge-divided", (*scenarios.NEED_LENGTHS, *scenarios.DIVIDING)),
+    ):
+        first = [row[0] for row in table_named(findings, name).rows[1:]]
+        assert first == [
+            *("set-10", "greedy-yield"),
+            *(f"{policy}, hedge {hedge:g}" for policy in policies for hedge in (0, 0.2)),
+        ]
+    assert {label for label in sharing_policies.CONTENDERS if "hedge" in label} == {
+        f"{policy}, hedge {hedge:g}" for policy in scenarios.NEED_LENGTHS for hedge in (0, 0.2)
+    }
+
+
+@pytest.mark.parametrize("name", ["greedy-com", "look-ahead-greedy-yield", "best-next-event"])
+def test_a_policy_as_published_has_no_hedge(name: str) -> None:
+    assert published(name).hedge == 0  # type: ignore[attr-defined]
+    assert published(name, {"hedge": 0.2}).hedge == 0.2  # type: ignore[attr-defined]
+
+
+def test_jobs_of_the_practical_scenario_start_a_second_apart() -> None:
+    """The first and the last of sixteen, in the mean over many draws."""
+    rng = np.random.default_rng(0)
+    jobs = practice.sixteen_jobs(8)
+    starts = [practice.varied(jobs, practice.SECOND, 0.0, rng).release for _ in range(400)]
+    assert np.mean([np.ptp(start) for start in starts]) == pytest.approx(1.0, abs=0.03)
 
 
 def test_what_is_not_checked_is_listed(findings: Findings) -> None:

@@ -15,7 +15,7 @@ from penstock.report.style import look
 from penstock.sim.generators.packs import ALPHAS, PARTITION, TWELVE
 from penstock.studies import load, packs
 from penstock.studies.packs import orders, scenarios
-from penstock.studies.packs.readings import READINGS, contains
+from penstock.studies.packs.readings import LARGER_JOBS, READINGS
 from penstock.studies.packs.scenarios import (
     FIRST_FIT,
     S_1,
@@ -26,6 +26,7 @@ from penstock.studies.packs.scenarios import (
     relative,
 )
 from penstock.studies.table import Estimate, Table
+from penstock.studies.verdicts import LADDER, at_limits, better_by, contains
 
 STUDY = packs.STUDY
 SIZES: tuple[Size, ...] = ("fast", "full")
@@ -44,19 +45,16 @@ def test_every_claim_says_all(findings: Findings) -> None:
     [
         "Table 1:",
         "steady state",
-        "at up to 1.8",
-        "applications 3 and 4",
         "longest-io and shortest-remaining have the worst",
         "lowest I/O ratio first is much better than FIFO",
         "shorter makespan than FIFO",
         "behave poorly in makespan",
         "Theorem 1",
-        "significantly better than first-fit's",
         "mitigates the loss of makespan",
         "grows with the load",
         "what the makespan grows by is idle time too",
         "falls with the number of I/O nodes",
-        "more, smaller packs",
+        "makes more, smaller packs",
         "does not depend on the number of I/O nodes",
         "beats first-fit in makespan and stretch at once",
     ],
@@ -70,7 +68,6 @@ def test_what_cannot_hold_says_why(findings: Findings) -> None:
     fifo = find(findings, "most effective")
     assert not fifo.holds
     assert "5 of the 7 others" in fifo.ours
-    assert not find(findings, "estimates of a pack's length").holds
 
 
 def test_the_stretches_of_table_1_are_exact(results: Results) -> None:
@@ -97,10 +94,56 @@ def test_what_the_paper_leaves_open_is_read_in_all_ways(findings: Findings) -> N
     ):
         assert set(find(findings, part).readings) == set(READINGS)
     assert list(READINGS)[:2] == ["39 loads", "12 loads"]
-    assert {"sizes poisson", "sizes normal", "12 loads, sizes geometric"} <= set(READINGS)
-    assert [name for name, one in READINGS.items() if not one.printed] == [
-        name for name in READINGS if name.endswith("(not as printed)")
-    ]
+
+
+def test_sizes_of_another_mean_than_the_printed_one_are_no_readings(findings: Findings) -> None:
+    """3 Q was chosen after a look at the figures; a centred exponent has a mean above Q too."""
+    assert not set(READINGS) & set(LARGER_JOBS)
+    assert set(LARGER_JOBS) == {
+        name
+        for name, variant in VARIANTS.items()
+        if variant.choices.size_factor != 1 or variant.choices.sizes in {"poisson", "normal"}
+    }
+    for claim in findings.claims:
+        assert not set(claim.readings) & set(LARGER_JOBS), claim.claim
+    assert "geometric of 3 Q" in find(findings, "10% above first-fit's").why
+
+
+def test_a_word_without_a_figure_is_judged_at_every_limit(findings: Findings) -> None:
+    """One limit, chosen with the results in sight, once decided each of these."""
+    limits = [f"{100 * limit:g}%" for limit in LADDER]
+    for part, first in (
+        ("lowest I/O ratio first is much better than FIFO", ["at all"]),
+        ("shorter makespan than FIFO", ["at all"]),
+        ("at up to 1.8", []),
+        ("6.2.3: the I/O scheduling policy has no impact on the makespan", []),
+        ("estimates of a pack's length", ["at all"]),
+    ):
+        assert list(find(findings, part).readings) == [*first, *limits], part
+    for part in ("intuitively", "roughly constant", "close in behaviour"):
+        readings = find(findings, part).readings
+        assert list(readings)[: len(READINGS)] == list(READINGS)
+        assert len(readings) == len(READINGS) + len(LADDER) - 1
+    assert at_limits(lambda limit: limit > 0.03) == {
+        **{"1%": False, "2%": False},
+        **{"5%": True, "10%": True, "20%": True},
+    }
+    assert [name for name, held in better_by(0.02).items() if held] == ["at all", "1%", "2%"]
+    assert not any(better_by(-0.5).values())
+
+
+def test_what_a_figure_of_the_paper_prints_is_the_rule(findings: Findings) -> None:
+    """1000% is not 800%, and "within 20%" is of every workload: no kinder rule is a reading."""
+    assert "some workload reaches 1000%" in find(findings, "as bad as 1000%").why
+    within = find(findings, "within 20% of the contention-free one")
+    assert list(within.readings) == list(READINGS)
+
+
+def test_what_cannot_fail_is_not_counted(findings: Findings) -> None:
+    apart = {claim.claim.split(":")[0] for claim in findings.claims if claim.apart}
+    assert apart == {"Table 1", "Theorem 1", "Fig. 14", "6.2.4"}
+    moved = find(findings, "25% of first-fit's time moves")
+    assert not moved.apart
 
 
 def test_the_reading_of_twelve_loads_has_their_workloads(results: Results) -> None:
@@ -118,6 +161,7 @@ def test_a_figure_of_the_paper_counts_as_rounded() -> None:
     assert contains(ours, 0.71)
     assert not contains(ours, 0.72)
     assert contains(Estimate(value=0.11, low=0.104, high=0.12), 0.09, 0.1)
+    assert not contains(Estimate(value=0.016, low=0.015, high=0.017), 0.025, digits=3)
 
 
 def test_wrong_estimates_are_the_packer_s_alone(results: Results, findings: Findings) -> None:

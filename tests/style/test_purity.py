@@ -5,47 +5,17 @@ needs no import of its own.
 """
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from penstock.policies._support.purity import impure_imports, impurities
 
 SOURCE = Path(__file__).parents[2] / "src" / "penstock"
 PURE = (
     *("policies", "model", "core"),
     *(f"learn/{name}.py" for name in ("convergence", "curves", "periods", "phases")),
 )
-BUILTINS = frozenset({"open", "input", "print", "exec", "eval", "__import__"})
-SEEDED = frozenset({"default_rng", "Generator", "SeedSequence", "PCG64"})
-"""All of numpy.random that has no state of its own."""
-FILES = frozenset(
-    {"load", "save", "savez", "loadtxt", "savetxt", "genfromtxt", "fromfile", "memmap"}
-)
-
-
-def impurities(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield what reads or writes a file, or draws at random without a seed."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Name(id=name, ctx=ast.Load()) if name in BUILTINS:
-                yield node.lineno, name
-            case ast.Attribute(value=ast.Name(id="np" | "numpy"), attr=name) if name in FILES:
-                yield node.lineno, f"np.{name}"
-            case ast.Attribute(value=ast.Attribute(attr="random"), attr=name) if name not in SEEDED:
-                yield node.lineno, f"np.random.{name}"
-            case ast.ImportFrom(module="numpy", names=names):
-                yield from ((node.lineno, f"numpy.{n.name}") for n in names)
-            case (
-                ast.ImportFrom(module="numpy.random")
-                | ast.Import(names=[ast.alias(name="numpy.random"), *_])
-            ):
-                yield node.lineno, "import of numpy.random"
-            case ast.Call(
-                func=ast.Attribute(attr="default_rng" | "SeedSequence" as name),
-                args=[] | [ast.Constant(value=None)],
-                keywords=[] | [ast.keyword(value=ast.Constant(value=None))],
-            ):
-                yield node.lineno, f"{name} without a seed"
 
 
 @pytest.mark.parametrize("place", PURE)
@@ -74,9 +44,23 @@ def test_what_decides_uses_no_file_and_no_chance_of_its_own(place: str) -> None:
         ("from numpy.random import default_rng", ["import of numpy.random"]),
         ("import numpy.random as r", ["import of numpy.random"]),
         ("from numpy import random", ["numpy.random"]),
+        ("exit()", ["exit"]),
         ("np.random.default_rng([seed, 1]).integers(3)", []),
         ("def f(rng: np.random.Generator): return self.open(rng.random())", []),
     ],
 )
 def test_what_counts_as_impure(source: str, expected: list[str]) -> None:
     assert [what for _, what in impurities(ast.parse(source))] == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import time", ["import of time"]),
+        ("def f():\n    import os.path as p, math", ["import of os.path"]),
+        ("from random import random", ["import of random"]),
+        ("from .time import zone\nimport numpy, timeline", []),
+    ],
+)
+def test_what_counts_as_an_impure_import(source: str, expected: list[str]) -> None:
+    assert [what for _, what in impure_imports(ast.parse(source))] == expected

@@ -61,8 +61,8 @@ def _page(name: str, text: str) -> str:
             ],
         ),
         "Here e_cpu is the time that a job computed inside the window, e_io the isolated length of "
-        "the I/O it got done, e_iter its iterations in fractions, T the time it was there, and "
-        "T_io its mean isolated I/O of an iteration.",
+        "the I/O it got done, e_phase that of its I/O phases, in proportion to their time inside, "
+        "and T the time it was there.",
         "## See it",
         commands(
             "penstock generate io-sets --jobs 20 --horizon 4000 --out jobs.json",

@@ -118,15 +118,17 @@ def policy_errors(*policies: str) -> Iterator[None]:
     """Report what a policy in a user's file raises as one InputError with file and line."""
     try:
         yield
-    except (InputError, MemoryError):
+    except InputError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         own = [policy for policy in policies if MARK in policy]
         if not own:
             raise
         files = {Path(policy.rpartition(":")[0]).resolve() for policy in own}
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame for frame in frames if Path(frame.filename).resolve() in files]
+        if isinstance(error, MemoryError) and not lines:
+            raise  # of the workload
         if lines:
             where = f"{Path(lines[-1].filename).name}, line {lines[-1].lineno}"
         else:

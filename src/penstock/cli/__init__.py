@@ -10,6 +10,7 @@ import click
 
 from penstock import __version__
 from penstock.errors import InputError, unknown
+from penstock.printable import printable
 
 VERBS: Mapping[str, tuple[str, str]] = {
     "simulate": ("penstock.cli.verbs.simulate:simulate", "Simulate a workload under one policy."),
@@ -154,7 +155,7 @@ def main(args: list[str] | None = None) -> int:
     ) as error:
         message, status = _diagnosis(error)
         # One line, even if a file's name or a message has line breaks.
-        click.echo(f"penstock: error: {' '.join(message.split())}", err=True)
+        click.echo(f"penstock: error: {printable(' '.join(message.split()))}", err=True)
         return status
     return result if isinstance(result, int) else 0
 
@@ -174,4 +175,8 @@ def _diagnosis(error: BaseException) -> tuple[str, int]:
         case MemoryError():
             return "out of memory; use a smaller workload or a larger machine", FAILED
         case _:
-            return "interrupted", INTERRUPTED
+            # click raises Abort from the interrupt, which may say what was interrupted.
+            interrupt = error.__cause__ if isinstance(error, click.Abort) else error
+            return " ".join(["interrupted", *map(str, interrupt.args if interrupt else ())]), (
+                INTERRUPTED
+            )

@@ -15,6 +15,7 @@ from penstock.core.arbiter import Arbiter
 from penstock.errors import InputError
 from penstock.io_node_settings import IoNodeSettings
 from penstock.model import Site
+from penstock.model.site import LARGEST
 from penstock.policies.base import Allocator, Packer, Placer, Sharing
 
 POLICY_SECTIONS = ("sharing", "allocation", "placement", "packing", "tuning")
@@ -22,8 +23,6 @@ POLICY_SECTIONS = ("sharing", "allocation", "placement", "packing", "tuning")
 OWN = "own"
 """allocation: jobs keep the resources they name; placement: the allocator's own placement."""
 BALANCED = "greedy-non-clairvoyant"
-LARGEST = 10**6
-"""The most nodes or resources: a larger number is a typing error."""
 NAME = {"metavar": "NAME"}
 
 

@@ -25,6 +25,7 @@ from penstock.model import (
     WakeAt,
     Woke,
 )
+from penstock.policies._support.asking import ask, shown
 from penstock.policies.base import Allocator, Placer
 
 Arbitrate = Callable[[Event, View], Sequence[Action]]
@@ -167,17 +168,27 @@ class _UsableView:
 def allocate(allocator: Allocator, view: View) -> dict[JobId, int]:
     """Return one count per job; InputError: the allocator's answer is invalid."""
     name, site = type(allocator).__name__, view.site
-    answer = allocator.allocate(view)
-    if not isinstance(answer, Mapping):
-        raise InputError(f"{name} answered {answer!r}; allocate() must return counts by job")
-    _same_jobs(name, answer, view.jobs)
-    for job, count in answer.items():
-        if not isinstance(count, int) or not (0 if site.direct else 1) <= count <= site.resources:
-            path = "" if site.direct else " and no direct access"
+
+    def plain(answer: object) -> dict[JobId, int]:
+        if not isinstance(answer, Mapping):
             raise InputError(
-                f"{name} gives job {job!r} {count!r} resources; the site has {site.resources}{path}"
+                f"{name} answered {shown(answer)}; allocate() must return counts by job"
             )
-    return dict(answer)
+        _same_jobs(name, answer, view.jobs)
+        for job, count in answer.items():
+            if (
+                not isinstance(count, int)
+                or not (0 if site.direct else 1) <= count <= site.resources
+            ):
+                path = "" if site.direct else " and no direct access"
+                raise InputError(
+                    f"{name} gives job {job!r} {shown(count)} resources; "
+                    f"the site has {site.resources}{path}"
+                )
+        return {str.__str__(job): int.__int__(count) for job, count in answer.items()}
+
+    counts: dict[JobId, int] = ask(allocator, "allocate", view, plain=plain)
+    return counts
 
 
 def place(
@@ -188,20 +199,28 @@ def place(
     name, site = type(placer).__name__, view.site
     # A job that goes direct from now on frees its resources.
     stay = {j: r for j, r in staying.items() if r and (j in requested or j not in counts)}
-    answer = placer.place(view, requested, stay)
-    if not isinstance(answer, Mapping):
-        raise InputError(f"{name} answered {answer!r}; place() must return resources by job")
-    _same_jobs(name, answer, requested)
-    for job, resources in answer.items():
-        valid = isinstance(resources, tuple | list) and all(
-            isinstance(r, int) and 0 <= r < site.resources for r in resources
-        )
-        if not valid or not len(set(resources)) == len(resources) == requested[job]:
+
+    def plain(answer: object) -> dict[JobId, Resources]:
+        if not isinstance(answer, Mapping):
             raise InputError(
-                f"{name} gives job {job!r} the resources {resources!r}; "
-                f"it must be {requested[job]} distinct ones of 0 to {site.resources - 1}"
+                f"{name} answered {shown(answer)}; place() must return resources by job"
             )
-    return {job: tuple(answer[job]) if job in requested else () for job in counts}
+        _same_jobs(name, answer, requested)
+        for job, resources in answer.items():
+            valid = isinstance(resources, tuple | list) and all(
+                isinstance(r, int) and 0 <= r < site.resources for r in resources
+            )
+            if not valid or not len(set(resources)) == len(resources) == requested[job]:
+                raise InputError(
+                    f"{name} gives job {job!r} the resources {shown(resources)}; "
+                    f"it must be {requested[job]} distinct ones of 0 to {site.resources - 1}"
+                )
+        return {
+            job: tuple(map(int.__int__, answer[job])) if job in requested else () for job in counts
+        }
+
+    places: dict[JobId, Resources] = ask(placer, "place", view, requested, stay, plain=plain)
+    return places
 
 
 def _same_jobs(name: str, answer: Mapping[JobId, object], jobs: Iterable[JobId]) -> None:

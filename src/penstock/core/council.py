@@ -11,7 +11,7 @@ that of the most common context, otherwise the best for most. docs/live/council.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, TypeVar
 
@@ -28,6 +28,7 @@ from penstock.model import (
     Tune,
     Value,
 )
+from penstock.policies._support.asking import ask, plain_key, shown
 from penstock.policies.base import Tuner
 
 _T = TypeVar("_T")
@@ -106,8 +107,10 @@ class Experience:
     A tuner may be anyone's file: its exceptions and invalid answers are counted and ignored.
     """
 
-    def __init__(self, tuners: Mapping[str, Tuner]) -> None:
+    def __init__(self, tuners: Mapping[str, Tuner], *, interruptible: bool = True) -> None:
+        """`interruptible`: KeyboardInterrupt is Ctrl-C; else it can only be the tuner's own."""
         self.tuners = tuners
+        self._interruptible = interruptible
         self.accounts: dict[Context, Account] = {}
         self.faults = 0
         self.fault = ""
@@ -133,30 +136,39 @@ class Experience:
         rate = math.fsum(reward.rates) / len(reward.rates)
         account = self.accounts.setdefault(context, Account())
         if account.accepts(rate):
-            self._call(parameter, lambda tuner: tuner.learn(context, value, rate))
+            self._call(parameter, "learn", context, value, rate)
             account.book(rate, explored=reward.explored)
 
     def choose(self, parameter: Parameter, context: Context) -> Value | None:
         """Return the value to use next; None: the tuner failed."""
-        return self._value(parameter, lambda tuner: tuner.choose(context, parameter.values))
+        return self._value(parameter, "choose", context)
 
     def best(self, parameter: Parameter, context: Context) -> Value | None:
         """Return the best value so far; None: not known."""
-        return self._value(parameter, lambda tuner: tuner.best(context, parameter.values))
+        return self._value(parameter, "best", context)
 
-    def _value(self, parameter: Parameter, ask: Callable[[Tuner], Value | None]) -> Value | None:
-        value = self._call(parameter.name, ask)
-        if value is None or value in parameter.values:
+    def _value(self, parameter: Parameter, method: str, context: Context) -> Value | None:
+        values = parameter.values
+        value: Value | None = self._call(parameter.name, method, context, values, plain=plain_key)
+        if value is None or value in values:
             return value
-        self._note_fault(f"the tuner of {parameter.name} answered {value!r}")
+        self._note_fault(f"the tuner of {parameter.name} answered {shown(value)}")
         return None
 
-    def _call(self, parameter: str, ask: Callable[[Tuner], _T]) -> _T | None:
+    def _call(self, parameter: str, method: str, *arguments: Any, **plain: Any) -> Any:
         try:
-            return ask(self.tuners[parameter])
+            return self._ask(parameter, method, *arguments, **plain)
         except Exception as error:
-            self._note_fault(f"the tuner of {parameter} failed: {error!r}")
+            self._note_fault(f"the tuner of {parameter} failed: {shown(error)}")
             return None
+
+    def _ask(self, parameter: str, method: str, *arguments: Any, **plain: Any) -> Any:
+        try:
+            return ask(self.tuners[parameter], method, *arguments, **plain)
+        except KeyboardInterrupt as error:
+            if self._interruptible:
+                raise
+            raise InputError(f"KeyboardInterrupt {error}") from error
 
     def _note_fault(self, message: str) -> None:
         self.faults += 1
@@ -166,7 +178,7 @@ class Experience:
         """Return the learned state, as plain data."""
         return {
             "version": VERSION,
-            "tuners": self._others | {name: tuner.learned() for name, tuner in self.tuners.items()},
+            "tuners": self._others | {name: self._ask(name, "learned") for name in self.tuners},
             "accounts": [
                 [c.operation, c.pattern, c.size, c.load, a.usual, a.cost, a.rounds]
                 for c, a in sorted(self.accounts.items())
@@ -186,14 +198,14 @@ class Experience:
         for operation, pattern, size, load, usual, cost, rounds in saved:
             context = Context(operation=operation, pattern=pattern, size=size, load=load)
             accounts[context] = Account(usual, cost, rounds)
-        before = {name: tuner.learned() for name, tuner in self.tuners.items()}
+        before = {name: self._ask(name, "learned") for name in self.tuners}
         try:
-            for name, tuner in self.tuners.items():
+            for name in self.tuners:
                 if name in tuners:
-                    tuner.restore(tuners[name])
+                    self._ask(name, "restore", tuners[name])
         except InputError:
-            for name, tuner in self.tuners.items():
-                tuner.restore(before[name])
+            for name in self.tuners:
+                self._ask(name, "restore", before[name])
             raise
         self.accounts = accounts
         self._others = {name: tuners[name] for name in tuners if name not in self.tuners}

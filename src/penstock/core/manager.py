@@ -33,6 +33,7 @@ from penstock.model import (
     JobStarted,
     PhaseBegan,
     PhaseEnded,
+    ReadOnlyView,
     Request,
     ResourceId,
     View,
@@ -40,6 +41,9 @@ from penstock.model import (
     Woke,
 )
 from penstock.policies.base import Own, Rule, Sharing
+
+SQUEEZED = 1e-6
+"""The weight, relative to its own, of a job that has what others of its group leave."""
 
 
 @dataclass(order=True, slots=True)
@@ -58,6 +62,7 @@ class _Group:
 
     waiting: dict[str, list[_Turn]] = field(default_factory=dict)
     admitted: list[_Turn] = field(default_factory=list)
+    squeezed: bool = False  # the last that was admitted has what the others leave
     served: dict[str, int] = field(default_factory=dict)  # number of each user's last turn
     turns: int = 0
 
@@ -102,7 +107,8 @@ class _OpenRequest:
 
     request: Request
     group: Hashable
-    weights: dict[ResourceId, float]
+    weight: float
+    weights: dict[ResourceId, float]  # in force
     open_resources: set[ResourceId]
     transfers: set[ResourceId] = field(default_factory=set)
 
@@ -127,7 +133,7 @@ class Manager:
     ) -> None:
         self.rule = Rule(sharing)
         self.jobs: dict[JobId, Job] = {}
-        self._view = view
+        self._view: View = ReadOnlyView(view)
         self._learn = learn
         self._arbitrate = arbitrate
         self._fair_users = fair_users
@@ -227,7 +233,7 @@ class Manager:
         group = self.rule.group(job, self._view)
         weight = self.rule.weight(job, self._view)
         weights = dict.fromkeys(request.resources, weight)
-        self._phases[job.id] = _OpenRequest(request, group, weights, set(request.resources))
+        self._phases[job.id] = _OpenRequest(request, group, weight, weights, set(request.resources))
         for resource in request.resources:
             self._touched[resource] = None
             if group is Own.GROUP:
@@ -264,7 +270,7 @@ class Manager:
                 self._undecided[event.resource, phase.group] = None
 
     def _choose(self, resource: ResourceId, group: _Group) -> Iterable[Action]:
-        rivals = self.rule.preemptive and len(group.admitted) > 1
+        rivals = self.rule.preemptive and (len(group.admitted) > 1 or group.squeezed)
         if not group.waiting and not rivals:
             return
         before = {t.request.job.id: t for t in group.admitted}
@@ -286,8 +292,14 @@ class Manager:
         for turn in sorted(turn for job, turn in before.items() if job not in now):
             self._phases[turn.request.job.id].transfers.discard(resource)
             yield Hold(job=turn.request.job.id, resource=resource)
+        group.squeezed = self.rule.in_order and len(group.admitted) > 1
         for turn in group.admitted:
-            if turn.request.job.id not in before:
+            phase = self._phases[turn.request.job.id]
+            weighed = phase.weights[resource]
+            if self.rule.in_order:
+                last = group.squeezed and turn is group.admitted[-1]
+                phase.weights[resource] = phase.weight * (SQUEEZED if last else 1.0)
+            if turn.request.job.id not in before or phase.weights[resource] != weighed:
                 yield self._admit(turn.request, resource)
 
     def _reweigh(self, resource: ResourceId) -> Iterable[Action]:

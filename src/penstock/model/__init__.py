@@ -14,6 +14,7 @@ from penstock.model.event import (
 )
 from penstock.model.job import Job, JobId
 from penstock.model.observation import PATTERNS, Observation, Pattern
+from penstock.model.read_only_view import ReadOnlyView
 from penstock.model.request import Request
 from penstock.model.schedule import Pack, Schedule
 from penstock.model.site import DIRECT_PATH, ResourceId, Site
@@ -44,6 +45,7 @@ __all__ = [
     "Pattern",
     "PhaseBegan",
     "PhaseEnded",
+    "ReadOnlyView",
     "Request",
     "ResourceId",
     "Schedule",

@@ -7,6 +7,8 @@ from penstock.errors import InputError
 ResourceId = int
 DIRECT_PATH: ResourceId = -1
 """The resource of a job with direct I/O: it competes with no other job."""
+LARGEST = 10**6
+"""The most nodes or resources: a larger number is a typing error, or a damaged file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,9 @@ class Site:
             raise InputError(f"site.nodes is {self.nodes}; give 0 (unlimited) or more")
         if self.resources < 1:
             raise InputError(f"site.resources is {self.resources}; give at least 1")
+        for name, count in (("nodes", self.nodes), ("resources", self.resources)):
+            if count > LARGEST:
+                raise InputError(f"site.{name} is {count}; give at most {LARGEST}")
         if self.bandwidth is not None and not 0 < self.bandwidth < float("inf"):
             raise InputError(f"site.bandwidth is {self.bandwidth:g} B/s; give more than zero")
         if not self.capacity or any(not 1e-9 <= c <= 1 for c in self.capacity):

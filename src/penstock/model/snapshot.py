@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from penstock.model.job import Job, JobId
 from penstock.model.request import Request
@@ -20,7 +21,7 @@ class Snapshot:
     @classmethod
     def of(cls, jobs: Iterable[Job], site: Site) -> "Snapshot":
         """Return the snapshot of jobs that begin together."""
-        return cls(site=site, jobs={job.id: job for job in jobs})
+        return cls(site=site, jobs=MappingProxyType({job.id: job for job in jobs}))
 
     def progress(self, job: Job) -> float:  # noqa: ARG002
         """Nothing is done."""

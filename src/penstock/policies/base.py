@@ -50,12 +50,22 @@ from penstock.model import (
     Site,
     Value,
     View,
+    Woke,
 )
+from penstock.policies._support.asking import ask, guard, plain_key, plain_number, shown
 
 Counts = Mapping[JobId, int]
 Placement = Mapping[JobId, tuple[ResourceId, ...]]
 NOBODY: Placement = MappingProxyType({})
 """The placement of no job."""
+
+
+SHORTEST_WAKE = 1e-3
+"""Seconds after which a policy may ask to be woken again and again. A single wake may be earlier:
+the next of regular times can be any time from now."""
+MOST_EARLY_WAKES = 1000
+"""Earlier wakes in a row, with no event of a job between them, that are an error: time would hardly
+go on."""
 
 
 class Own(Enum):
@@ -125,6 +135,9 @@ class ByArrival:
     reweighs: ClassVar[bool] = False
     """The weight of a job changes while it transfers: call `weight` at every event of the resource,
     and whenever the policy is woken."""
+    in_order: ClassVar[bool] = False
+    """Jobs of a preemptive group that transfer together, because none can use all, are served in
+    the order of their turns: each takes what it can use, the last what is left. Else by weight."""
     places: int = 1
     """How many jobs of a group may transfer at a time; `observe` may change it."""
 
@@ -148,17 +161,25 @@ class Rule:
         self.policy = policy
         self.preemptive, self.dynamic = bool(policy.preemptive), bool(policy.dynamic)
         self.reweighs: bool = getattr(policy, "reweighs", False)
+        self.in_order = self.preemptive and bool(getattr(policy, "in_order", False))
         self.observes = callable(getattr(policy, "observe", None))
         self._group_sees, self._weight_sees = sees_view(policy.group), sees_view(policy.weight)
         self._name = type(policy).__name__
+        self._early_wakes = 0
 
     @property
     def places(self) -> int:
         """How many jobs of a group may transfer; InputError unless one can."""
-        places: int = getattr(self.policy, "places", 1)
-        if not isinstance(places, int) or places < 1:
-            raise InputError(f"{self._name}: places is {places!r}; give a whole number above 0")
-        return places
+        return guard(self.policy, "places", self._places)
+
+    def _places(self) -> int:
+        places = getattr(self.policy, "places", 1)
+        number = plain_number(places)
+        if not isinstance(number, int) or number < 1:
+            raise InputError(
+                f"{self._name}: places is {shown(places)}; give a whole number above 0"
+            )
+        return number
 
     @property
     def depends_on_the_job_alone(self) -> bool:
@@ -166,42 +187,71 @@ class Rule:
         return not (self._group_sees or self._weight_sees or self.observes or self.reweighs)
 
     def group(self, job: Job, view: View) -> Hashable:
-        """Return the policy's group; InputError if it is not hashable."""
-        ask = self.policy.group
-        group = ask(job, view) if self._group_sees else ask(job)
-        try:
-            hash(group)
-        except TypeError:
-            raise InputError(
-                f"{self._name}: group() returned {group!r}, which is not hashable"
-            ) from None
+        """Return the policy's group; InputError unless it is plain data."""
+        arguments = (job, view) if self._group_sees else (job,)
+        group: Hashable = ask(self.policy, "group", *arguments, plain=self._plain_group)
         return group
 
     def weight(self, job: Job, view: View) -> float:
         """Return the policy's weight; InputError unless rates can be computed with it."""
-        ask = self.policy.weight
-        weight = ask(job, view) if self._weight_sees else ask(job)
-        if not isinstance(weight, int | float) or not 1e-12 <= weight <= 1e12:
-            raise InputError(
-                f"{self._name}: weight() of job {job.id!r} is {weight!r}; give 1e-12 to 1e12"
-            )
+
+        def plain(answer: object) -> float:
+            weight = plain_number(answer)
+            if weight is None or not 1e-12 <= weight <= 1e12:
+                raise InputError(
+                    f"{self._name}: weight() of job {job.id!r} is {shown(answer)}; "
+                    "give 1e-12 to 1e12"
+                )
+            return weight
+
+        arguments = (job, view) if self._weight_sees else (job,)
+        weight: float = ask(self.policy, "weight", *arguments, plain=plain)
         return weight
 
     def turn(self, request: Request, view: View) -> float:
         """Return the policy's turn; InputError unless it is a number."""
-        turn = self.policy.turn(request, view)
-        if not isinstance(turn, int | float) or math.isnan(turn):
-            raise InputError(f"{self._name}: turn() returned {turn!r}; it must be a number")
+        turn: float = ask(self.policy, "turn", request, view, plain=self._plain_turn)
+        return turn
+
+    def _plain_group(self, answer: object) -> object:
+        if answer is Own.GROUP:
+            return answer
+        try:
+            return plain_key(answer)
+        except TypeError:
+            raise InputError(
+                f"{self._name}: group() returned {shown(answer)}; "
+                "give a string, a number, None, or a tuple of these"
+            ) from None
+
+    def _plain_turn(self, answer: object) -> float:
+        turn = plain_number(answer)
+        if turn is None or math.isnan(turn):
+            raise InputError(f"{self._name}: turn() returned {shown(answer)}; it must be a number")
         return turn
 
     def observe(self, event: Event, view: View) -> float | None:
         """Show the policy an event; return when it wants to be woken."""
         if not self.observes:
             return None
-        wake: float | None = self.policy.observe(event, view)  # type: ignore[attr-defined]
-        if wake is not None and not (isinstance(wake, int | float) and view.now < wake < math.inf):
+
+        def plain(answer: object) -> float | None:
+            wake = plain_number(answer)
+            if answer is not None and (wake is None or not view.now < wake < math.inf):
+                raise InputError(
+                    f"{self._name}: observe() returned {shown(answer)}; "
+                    "give None or a time after view.now"
+                )
+            return wake
+
+        wake: float | None = ask(self.policy, "observe", event, view, plain=plain)
+        early = wake is not None and wake - view.now < SHORTEST_WAKE
+        self._early_wakes = self._early_wakes + 1 if early and isinstance(event, Woke) else 0
+        if self._early_wakes >= MOST_EARLY_WAKES:
+            self._early_wakes = 0
             raise InputError(
-                f"{self._name}: observe() returned {wake!r}; give None or a time after view.now"
+                f"{self._name}: observe() asked {MOST_EARLY_WAKES} times in a row to be woken "
+                f"within {SHORTEST_WAKE:g} s, and nothing else happened; give later times"
             )
         return wake
 

@@ -5,7 +5,7 @@ controller writes it; what-if reads it; a replay through a new Manager must give
 """
 
 from penstock.records.lines import ENFORCE, Entry, Header, PolicySpec
-from penstock.records.reader import Record
+from penstock.records.reader import Gap, Record
 from penstock.records.replay import Difference, ReplayResult, replay
 from penstock.records.writer import RecordWriter, Retention
 
@@ -13,6 +13,7 @@ __all__ = [
     "ENFORCE",
     "Difference",
     "Entry",
+    "Gap",
     "Header",
     "PolicySpec",
     "Record",

@@ -3,14 +3,16 @@
 The header has the site, the policies, and which part of which run the file is. Of the others each
 has an event and its actions, both by name:
 
-{"event":"PhaseBegan","time":3.5,"job":"a","resources":[0],"io":null,
+{"event":"PhaseBegan","time":3.5,"job":"a","resources":[0],"io":null,"number":7,
  "actions":[{"action":"Admit","job":"a","resource":0,"weight":1.0,"max_share":1.0}]}
+
+The events of a run are numbered from 1, over all its parts, so that a reader notices missing ones.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -41,10 +43,13 @@ from penstock.model import (
 from penstock.policies.base import Placer
 
 FORMAT = "penstock-record"
-VERSION = 1
+VERSION = 2
+NUMBERED = 2
+"""The version from which on events have numbers."""
 ENFORCE = "enforce"
 """The mode in which jobs wait for their turns; in all others every phase transfers at once."""
 MOST_OBSERVATIONS = 1e9
+MOST_EVENTS = 2**53
 EVENTS: Mapping[str, msgspec.json.Decoder[Any]] = {
     kind.__name__: msgspec.json.Decoder(kind)
     for kind in (JobStarted, JobEnded, PhaseBegan, PhaseEnded, NodeUp, NodeDown, Woke)
@@ -54,6 +59,10 @@ ACTIONS: Mapping[str, msgspec.json.Decoder[Any]] = {
 }
 RETIRED = frozenset({"Measured", "SetShare", "Tune"})
 """Words of earlier versions that no decision depended on: a reader skips them."""
+
+
+Source = Literal["live", "emulated", "simulated"]
+"""A site; a site whose file system was emulated; a simulation, of which no site was part."""
 
 
 class PolicySpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +82,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     format: str = FORMAT
     version: int = VERSION
     penstock: str = __version__
+    source: Source | None = None
+    """What the events are of. None: the record was made before this was recorded."""
     run: str
     """Id of the controller's run; the same in all parts of its record."""
     part: Annotated[int, Meta(ge=1)] = 1
@@ -101,6 +112,13 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs that ran at the start of this part."""
     lost: Annotated[int, Meta(ge=0)] = 0
     """Events missing between the part before and this one, because they could not be written."""
+    first: Annotated[int, Meta(ge=1, le=MOST_EVENTS)] = 1
+    """The number of the first event of this part."""
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the events have numbers: those of version 1 had none."""
+        return self.version >= NUMBERED
 
     def manager(self) -> tuple[Manager, Ledger]:
         """Return a new Manager with these policies, and the ledger that is its view."""
@@ -165,15 +183,18 @@ class Entry:
     bytes: int | None = None
     seconds: float | None = None
     failed: bool = False
+    number: int | None = field(default=None, compare=False)
+    """Its number in the run; None: of version 1."""
     where: str = ""
     """File and line, for messages."""
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
     event: str
-    bytes: int | None = None
+    bytes: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     seconds: float | None = None
     failed: bool = False
+    number: Annotated[int, Meta(ge=1, le=MOST_EVENTS)] | None = None
     actions: list[msgspec.Raw] = []
 
 
@@ -192,6 +213,8 @@ def encode(entry: Entry) -> bytes:
     moved = b"" if entry.bytes is None else b',"bytes":%d' % entry.bytes
     if entry.seconds is not None:
         moved += b',"seconds":' + _encode(entry.seconds)
+    if entry.number is not None:
+        moved += b',"number":%d' % entry.number
     failed = b',"failed":true' if entry.failed else b""
     return _tagged("event", entry.event)[:-1] + moved + failed + b',"actions":[' + actions + b"]}\n"
 
@@ -223,6 +246,7 @@ def decode(text: bytes) -> Entry | None:
         bytes=line.bytes,
         seconds=line.seconds,
         failed=line.failed,
+        number=line.number,
     )
 
 

@@ -56,6 +56,10 @@ def replay(record: Record, *, trusted: Collection[str] = ()) -> ReplayResult:
         raise InputError(f"{record.paths[0]}, line 1: {error}") from error
     events = actions = 0
     for entry in record:
+        if record.gaps:
+            raise InputError(
+                f"{record.gaps[0]}, so those after them cannot be replayed; is the file damaged?"
+            )
         recorded = None if entry.failed else tuple(entry.actions)
         event, decided = _decide(manager, ledger, entry)
         if event != entry.event or decided != recorded:

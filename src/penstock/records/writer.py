@@ -84,6 +84,7 @@ class _Border:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
+    number: int
     event: Event
     text: bytes
     after: _Border | None
@@ -125,6 +126,7 @@ class RecordWriter:
         self._closing = False
         self._running: Running = {started.job.id: started for started in header.running}
         self._lost = 0
+        self._number = header.first - 1
         self._next_header = self._last_header = header
         self._thread = threading.Thread(target=self._work, name="record", daemon=True)
         # The attributes below belong to the thread.
@@ -154,9 +156,15 @@ class RecordWriter:
         if self._lost or self._next_header != self._last_header:
             border = _Border(self._lost, dict(self._running), self._next_header)
         _update_running(self._running, event)
+        self._number += 1
         try:
             entry = lines.Entry(
-                event=event, actions=tuple(actions), bytes=moved, seconds=seconds, failed=failed
+                event=event,
+                actions=tuple(actions),
+                bytes=moved,
+                seconds=seconds,
+                failed=failed,
+                number=self._number,
             )
             text = lines.encode(entry)
         except Exception as error:
@@ -168,7 +176,7 @@ class RecordWriter:
                 self.lost_total += 1
                 return
             self._lost, self._last_header = 0, self._next_header
-            self._queue.append(_Line(event, text, border))
+            self._queue.append(_Line(self._number, event, text, border))
             if len(self._queue) >= BATCH:
                 self._wake.notify()
 
@@ -278,6 +286,7 @@ class RecordWriter:
             began=first.event.time if self._part else self._header.began,
             running=list(running.values()),
             lost=first.after.lost if first.after else 0,
+            first=first.number,
         )
         text = msgspec.json.encode(header) + b"\n" + text
         when = datetime.fromtimestamp(header.epoch + header.began, UTC)

@@ -1,7 +1,7 @@
 """The findings of a study as plain records: studies make them, reports show them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 Claimant = Literal["io-sets", "io-resources", "forwarding", "packs", "write-models", "penstock"]
@@ -98,6 +98,10 @@ class Claim:
             return f"{sum(self.readings.values())} of {len(self.readings)} readings"
         return YES if self.holds else NO
 
+    def as_data(self) -> dict[str, object]:
+        """Return the claim for JSON, with its verdict: `holds` is of the first reading only."""
+        return asdict(self) | {"verdict": self.verdict}
+
     @property
     def depends(self) -> bool:
         """Whether an open choice decides: the claim holds for some readings, not for all."""
@@ -136,8 +140,10 @@ class Tally:
         return self.claims - self.hold - self.depend - self.not_judged
 
     def text(self, noun: str = "claims") -> str:
-        """Return it as a phrase: "20 of 24 claims hold, 1 depends on an open choice"."""
+        """Return it as a phrase: "20 of 24 claims hold, 3 do not, 1 depends on an open choice"."""
         parts = [f"{self.hold} of {self.claims} {noun} hold"]
+        if self.differ:
+            parts.append(f"{self.differ} {'does' if self.differ == 1 else 'do'} not")
         if self.depend:
             verb = "depends" if self.depend == 1 else "depend"
             parts.append(f"{self.depend} {verb} on an open choice")

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from penstock.report.findings import YES, Claim, ClaimLeftOut, Tally, TextTable
+from penstock.report.findings import NO, YES, Claim, ClaimLeftOut, Tally, TextTable
 
 COLUMNS = ("claim", "by", "paper", "ours", "holds", "why")
 TERMINAL = ("claim", "paper", "ours", "holds")
@@ -90,8 +90,10 @@ def text_tables_markdown(tables: Sequence[TextTable]) -> str:
 
 
 def claims_csv(claims: Sequence[Claim]) -> str:
-    """Return the table as CSV."""
-    return rows_csv([cells(claim) for claim in claims])
+    """Return the table as CSV; `counted` is "no" where a claim is shown, or judged elsewhere."""
+    return rows_csv(
+        [{**cells(c), "counted": NO if c.apart or c.repeats is not None else YES} for c in claims]
+    )
 
 
 def rows_csv(rows: Sequence[Mapping[str, object]]) -> str:

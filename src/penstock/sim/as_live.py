@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from penstock.config.sections import LiveSection
 from penstock.core.arbiter import Arbitrate
-from penstock.core.wait import Wait, release_overdue
+from penstock.core.wait import Wait, heaviest, release_overdue
 from penstock.learn.periods import Period
 from penstock.learn.phases import LONGEST_GAP, SHORTEST_GAP, Gap
 from penstock.model import DIRECT_PATH, Action, Admit, Hold, PhaseEnded, ResourceId, Site
@@ -151,10 +151,15 @@ class _LiveClock(Clock):
         """Let the job's phase transfer without a turn, if it has waited for too long."""
         if self.undecided:
             self.decide()
-        overdue = list(release_overdue(self.waits[j].items(), self.now, self.max_wait))
+        waits = self.waits[j].items()
+        overdue = list(release_overdue(waits, self.now, self.max_wait, self.heaviest_on))
         self.released += bool(overdue)
         for r, wait in overdue:
             self.transfer(j, r, wait.weight)
+
+    def heaviest_on(self, r: ResourceId) -> float:
+        """Return the largest weight of the phases that transfer on a resource."""
+        return heaviest(waits[r] for waits in self.waits if r in waits)
 
     def act(self, actions: Iterable[Action]) -> None:
         """Hold and admit transfers; those that need no turn go on, those that ended are idle."""

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import InputError
 from penstock.model import Site
+from penstock.printable import is_printable
 from penstock.sim.workload import Floats, Workload
 
 LONGEST = 1e12
@@ -63,7 +64,12 @@ def _shapes(w: Workload) -> None:
 
 
 def _names(w: Workload) -> None:
-    if w.ids is None or len(set(w.ids)) == len(w.ids):
+    if w.ids is None:
+        return
+    for j, name in enumerate(w.ids):
+        if not is_printable(name):  # so no table, page or figure has to
+            raise InputError(f"jobs[{j}].id {name!r} has control characters; give it another name")
+    if len(set(w.ids)) == len(w.ids):
         return
     earlier: set[str] = set()
     for j, name in enumerate(w.ids):

@@ -9,6 +9,7 @@ dynamic.
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import cast
 
 import numpy as np
@@ -32,6 +33,7 @@ from penstock.model import (
     WakeAt,
     Woke,
 )
+from penstock.policies._support.asking import guarded
 from penstock.policies.base import ByArrival, Own, Rule, Sharing, without_trace
 from penstock.policies.sharing.greedy_com import GreedyCom
 from penstock.policies.sharing.greedy_yield import GreedyYield
@@ -79,6 +81,7 @@ class _Lowered:
     dynamic: bool
     sampled: bool
     """Whether group and weight are asked of the host at every phase."""
+    in_order: bool
     reweighs: bool
     observes: bool
     factor: Floats
@@ -131,9 +134,10 @@ def simulate(
         preemptive=rule.preemptive,
         dynamic=rule.dynamic,
         sampled=sampled,
+        in_order=rule.in_order,
         reweighs=rule.reweighs,
         observes=rule.observes,
-        factor=knowledge.factors(len(workload)),
+        factor=workload.estimate_factors(knowledge),
         learned=learned,
     )
     times = sorted({*marks, *workload.steady_part})
@@ -203,10 +207,11 @@ class _Host:
         learn: Callable[[], Period] | None,
         arbitrate: Arbitrate | None,
     ) -> None:
-        self.jobs: dict[JobId, Job] = {}
+        self._running: dict[JobId, Job] = {}
+        self.jobs = MappingProxyType(self._running)  # which policies see
         self.requests: list[Request | None] = [None] * len(known)
         self.site = site
-        self.turn = rule.policy.turn
+        self.turn = guarded(rule.policy, "turn")
         self.wants_ends = learn is not None or rule.observes
         self._workload = workload
         self._rule = rule
@@ -222,7 +227,7 @@ class _Host:
         job = self._known[j]
         if self._periods is not None:
             job = replace(job, w_iter=self._periods[j].began(self.view.now))
-            self._known[j] = self.jobs[job.id] = job
+            self._known[j] = self._running[job.id] = job
         self.requests[j] = request = Request(
             job=job,
             arrival=self.view.now,
@@ -263,10 +268,10 @@ class _Host:
         """Ask who shall use what now that a job started or ended, or that its time has come."""
         event: Event
         if kind is _engine.JobEvent.STARTED:
-            self.jobs[self._known[j].id] = self._known[j]
+            self._running[self._known[j].id] = self._known[j]
             event = JobStarted(time=self.view.now, job=self._known[j])
         elif kind is _engine.JobEvent.ENDED:
-            del self.jobs[self._known[j].id]
+            del self._running[self._known[j].id]
             event = JobEnded(time=self.view.now, job=self._known[j].id)
         else:
             event = Woke(time=self.view.now)

@@ -15,10 +15,11 @@ class Knowledge:
     """Where estimates come from: w_iter, the lengths of phases, the work left, volumes.
 
     `exact`: the truth. `noisy`: the truth times 10^x with x normal of standard deviation `decades`,
-    drawn once per job, the same x for all its estimates: 0.5 is wrong by a factor of three, about
-    half a set of set-10. `learned`: the live estimators run on what they can observe while the
-    simulation runs; a phase is expected to be as long as the job's earlier ones, and the work of a
-    job is not known. What a controller measures (what a job has done, its age) is always exact.
+    drawn once per job of a workload, the same x for all its estimates: 0.5 is wrong by a factor of
+    three, about half a set of set-10. `learned`: the live estimators run on what they can observe
+    while the simulation runs; a phase is expected to be as long as the job's earlier ones, and the
+    work of a job is not known. What a controller measures (what a job has done, its age) is always
+    exact.
     """
 
     kind: Literal["exact", "noisy", "learned"] = "exact"
@@ -42,10 +43,9 @@ class Knowledge:
         kind: Literal["exact", "noisy", "learned"] = match[1]  # type: ignore[assignment]
         return cls(kind=kind, decades=decades, seed=seed)
 
-    def factors(self, jobs: int) -> NDArray[np.float64]:
-        """Return by how much the estimates of each job are off."""
-        if self.kind != "noisy":
-            return np.ones(jobs)
-        error = np.random.default_rng([self.seed, jobs]).normal(0, self.decades, jobs)
+    def factors(self, jobs: int, workload: bytes) -> NDArray[np.float64]:
+        """Return by how much noisy estimates of each job are off, by seed and workload."""
+        seeds = [self.seed, int.from_bytes(workload, "little")]
+        error = np.random.default_rng(seeds).normal(0, self.decades, jobs)
         factors: NDArray[np.float64] = 10.0**error
         return factors

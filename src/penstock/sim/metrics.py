@@ -3,9 +3,11 @@
 All are taken in a window [begin, end]. Of a phase that the window cuts, the part inside counts: of
 a compute phase the seconds, of an I/O phase the isolated work done inside, of an iteration the part
 of its work. A record of a live site does not know what a phase had moved when the window cut it:
-there the work counts in proportion to the phase's elapsed time, its wait included. T_io is a job's
-mean isolated I/O of an iteration over the whole run. Isolated is as if the job ran alone: a job
-that can use a part of the bandwidth only (`max_share`) is compared with itself at that part.
+there the work counts in proportion to the phase's elapsed time, its wait included. For IO-slowdown
+it does so everywhere: a phase waits first and transfers then, and by the work alone a window that
+ends between the two would have a wait of any length for next to no I/O. Isolated is as if the job
+ran alone: a job that can use a part of the bandwidth only (`max_share`) is compared with itself at
+that part.
 
 The paper's window lies inside every job's life. Where one does not, each job counts with the part
 of the window in which it is there, which is the same thing in the paper's case.
@@ -36,9 +38,14 @@ class JobMetrics:
     io: Floats
     """The isolated length of the I/O it got done: e_io."""
     iterations: Floats
-    """Iterations, in fractions: e_iter."""
+    """Iterations, in fractions."""
+    in_io: Floats
+    """It waited for I/O or did it."""
+    isolated_io: Floats
+    """The isolated length of its I/O phases, of one that is cut in proportion to its time inside:
+    e_phase."""
     io_slowdown: Floats
-    """Time not computing over isolated I/O time; NaN for a job without I/O in the window."""
+    """in_io over isolated_io; NaN for a job without I/O in the window."""
     stretch: Floats
     """Time over work done, from the release, or from the start for a job in a pack, whose wait for
     the packs before it is the schedule's; NaN for a job that is not there."""
@@ -57,8 +64,8 @@ class Metrics:
     """The worst job's elapsed time over its effective work: largest T / (e_cpu + e_io). At least
     1. The time of a job in a pack counts from its start, of all others from their release."""
     io_slowdown: float
-    """Time waiting for or doing I/O over isolated I/O time: geometric mean of (T - e_cpu) /
-    (T_io e_iter). At least 1."""
+    """Time waiting for or doing I/O over isolated I/O time: geometric mean of in_io / e_phase. At
+    least 1. A phase that the window cuts counts with its own slowdown."""
     min_yield: float
     """The worst job's effective work over elapsed time: smallest (e_cpu + e_io) / T, which is
     1 / max_stretch. At most 1."""
@@ -123,26 +130,26 @@ def measure_jobs(run: Run, window: tuple[float, float]) -> JobMetrics:
         raise InputError(f"window {begin:g}:{end:g} is empty; give BEGIN:END with BEGIN < END")
     workload = run.workload
     n = len(workload)
-    compute, io, iterations = np.empty(n), np.empty(n), np.empty(n)
+    compute, io, iterations, in_io, isolated = np.empty((5, n))
     # In blocks of jobs, so that a run of fifty million iterations needs no copies of that size.
     for first in range(0, n, JOBS_AT_ONCE):
         jobs = slice(first, min(n, first + JOBS_AT_ONCE))
-        compute[jobs], io[jobs], iterations[jobs] = _inside(run, jobs, begin, end)
+        parts = _inside(run, jobs, begin, end)
+        compute[jobs], io[jobs], iterations[jobs], in_io[jobs], isolated[jobs] = parts
     present = _overlap(workload.release, run.finish, begin, end)
     running = _overlap(run.start, run.finish, begin, end)
-    t_io = workload.total(workload.isolated_io) / np.diff(workload.offsets)
     with np.errstate(divide="ignore", invalid="ignore"):
-        isolated = t_io * iterations
-        slowdown = np.where(isolated > 0, (running - compute) / isolated, np.nan)
+        slowdown = np.where(isolated > 0, in_io / isolated, np.nan)
         by_release = np.where(present > 0, present / (compute + io), np.nan)
         by_start = np.where(running > 0, running / (compute + io), np.nan)
-    slowdown[~(slowdown > 0)] = np.nan
     return JobMetrics(
         present=present,
         running=running,
         compute=compute,
         io=io,
         iterations=iterations,
+        in_io=in_io,
+        isolated_io=isolated,
         io_slowdown=slowdown,
         stretch=np.where(workload.in_pack, by_start, by_release),
         stretch_from_release=by_release,
@@ -155,8 +162,8 @@ def _overlap(start: Floats, stop: Floats, begin: float, end: float) -> Floats:
     return np.maximum(inside, 0.0)
 
 
-def _inside(run: Run, jobs: slice, begin: float, end: float) -> tuple[Floats, Floats, Floats]:
-    """Return compute, isolated I/O and iterations inside the window for a block of jobs."""
+def _inside(run: Run, jobs: slice, begin: float, end: float) -> list[Floats]:
+    """Return the parts of a block of jobs inside the window: `compute` to `isolated_io`."""
     offsets = run.workload.offsets
     rows = slice(int(offsets[jobs.start]), int(offsets[jobs.stop]))
     heads = offsets[jobs] - rows.start
@@ -166,9 +173,10 @@ def _inside(run: Run, jobs: slice, begin: float, end: float) -> tuple[Floats, Fl
     start[heads] = run.start[jobs]
     computing = _overlap(start, request, begin, end)
     all_io = run.workload.isolated_io[rows]
+    isolated = all_io * _fraction(request, stop, begin, end)
     moved = run.moved
     if moved is None:
-        io = all_io * _fraction(request, stop, begin, end)
+        io = isolated
         part = _fraction(start, stop, begin, end)
     else:
         job = np.repeat(
@@ -189,11 +197,8 @@ def _inside(run: Run, jobs: slice, begin: float, end: float) -> tuple[Floats, Fl
         work = run.workload.compute[rows] + all_io
         inside = (start >= begin) & (start < end)
         part = np.divide(computing + io, work, out=inside.astype(float), where=work > 0)
-    return (
-        np.add.reduceat(computing, heads),
-        np.add.reduceat(io, heads),
-        np.add.reduceat(part, heads),
-    )
+    in_io = _overlap(request, stop, begin, end)
+    return [np.add.reduceat(each, heads) for each in (computing, io, part, in_io, isolated)]
 
 
 def _fraction(since: Floats, until: Floats, begin: float, end: float) -> Floats:

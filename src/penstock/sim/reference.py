@@ -93,7 +93,8 @@ class Clock:
         self.next_scale = [1.0] * n
         self.work_done, self.total_io = [0.0] * n, [0.0] * n
         self.computing_since: list[float | None] = [None] * n
-        self.factor, self.learned = knowledge.factors(n), knowledge.kind == "learned"
+        self.factor = workload.estimate_factors(knowledge)
+        self.learned = knowledge.kind == "learned"
         self.phases_io, self.phases = [0.0] * n, [0] * n
         self.marks: list[float] = []
         self.moved: dict[float, Floats] = {}

@@ -4,9 +4,10 @@ Policies never see a Workload. They see the Jobs that `Workload.jobs` makes of i
 much as the `Knowledge` allows.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -19,13 +20,31 @@ from penstock.sim.knowledge import Knowledge
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
+ARRAYS = (
+    "compute",
+    "io",
+    "offsets",
+    "release",
+    "nodes",
+    "max_share",
+    "resource_offsets",
+    "resources",
+    "barrier",
+    "after",
+    "profile",
+)
+"""The arrays that a run depends on."""
+
+
+MOST_SEED = 2**63 - 1
+"""The largest seed of a generator: those of the following draws are still numbers that JSON has."""
 
 
 class Generator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What drew a workload: a generator by its name, its options and its seed."""
 
     preset: str
-    seed: int
+    seed: Annotated[int, msgspec.Meta(ge=0, le=MOST_SEED)]
     options: dict[str, int | float | str | tuple[float, ...] | None] = {}
 
 
@@ -149,11 +168,28 @@ class Workload:
         totals: Floats = np.add.reduceat(values, self.offsets[:-1])
         return totals
 
+    def fingerprint(self) -> bytes:
+        """Return a digest of the jobs, whatever they are called; the same in every process."""
+        digest = hashlib.sha256(repr((self.horizon, list(self.curves or ()))).encode())
+        for name in ARRAYS:
+            array = getattr(self, name)
+            digest.update(f"{name} {None if array is None else array.shape}".encode())
+            if array is not None:
+                digest.update(array.tobytes())
+        return digest.digest()
+
+    def estimate_factors(self, knowledge: Knowledge) -> Floats:
+        """Return by how much the estimates of each job are off."""
+        if knowledge.kind != "noisy":
+            return np.ones(len(self))
+        # By content, so that workloads compared with each other have independent errors.
+        return knowledge.factors(len(self), self.fingerprint())
+
     def jobs(self, knowledge: Knowledge | None = None) -> Iterator[Job]:
         """Yield the jobs as policies may know them."""
         n = len(self)
         knowledge = knowledge or Knowledge()
-        factors = knowledge.factors(n)
+        factors = self.estimate_factors(knowledge)
         learned = knowledge.kind == "learned"
         w_iter = [None] * n if learned else (self.w_iter * factors).tolist()
         profile = [None] * n if self.profile is None else self.profile.tolist()

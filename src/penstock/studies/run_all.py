@@ -106,7 +106,7 @@ def as_data(summary: Summary) -> dict[str, object]:
         "taken_in": summary.taken_in,
         "not_asked_for": list(summary.absent),
         "claims": [
-            {"study": study.name, **asdict(claim), "counted": (study.name, number) in counts}
+            {"study": study.name, **claim.as_data(), "counted": (study.name, number) in counts}
             for study, number, claim in _numbered(summary)
         ],
     }

@@ -12,7 +12,9 @@ from penstock.campaign.sizes import Size
 from penstock.policies.base import Sharing
 from penstock.report.findings import Findings
 
-AS_PUBLISHED: Mapping[str, Mapping[str, Any]] = {"greedy-com": {"hedge": 0.0}}
+AS_PUBLISHED: Mapping[str, Mapping[str, Any]] = {
+    name: {"hedge": 0.0} for name in ("greedy-com", "look-ahead-greedy-yield", "best-next-event")
+}
 """Options with which a policy is its authors', where our default differs."""
 
 

@@ -10,7 +10,17 @@ from penstock.campaign.journal import Row, Value
 from penstock.campaign.statistics import Estimate, Floats, bootstrap
 from penstock.report.findings import Series
 
-__all__ = ["Estimate", "Floats", "Table", "above", "below", "bootstrap", "curve", "each", "row"]
+__all__ = [
+    "Estimate",
+    "Floats",
+    "Table",
+    "above",
+    "below",
+    "bootstrap",
+    "curve",
+    "each",
+    "row",
+]
 
 
 def each(values: Mapping[Any, object], form: str = "{} {}", separator: str = ", ") -> str:

@@ -105,7 +105,7 @@ class ClaimTable:
         verdicts = {name: bool(verdict) for name, verdict in (readings or {}).items()}
         plain = bool(holds) and all(verdicts.values())
         differs = f" {filled['differs']}" if text.differs and not plain else ""
-        over = f" Holds for: {_which(verdicts, True)}; not for: {_which(verdicts, False)}."
+        over = f" Holds for {_which(verdicts)}."
         return Claim(
             claim=filled["claim"],
             by=text.by,
@@ -119,9 +119,20 @@ class ClaimTable:
             by_clock=text.by_clock,
         )
 
+    def over(self, name: str, ours: str, readings: Mapping[str, bool], **fields: Any) -> Claim:
+        """Return a claim that is judged by several readings, the first of which decides."""
+        return self(name, ours, next(iter(readings.values())), readings=readings, **fields)
 
-def _which(readings: Mapping[str, bool], verdict: bool) -> str:
-    return ", ".join(name for name, one in readings.items() if one is verdict) or "none"
+
+def _which(readings: Mapping[str, bool]) -> str:
+    if len(set(readings.values())) < 2:
+        count = "all" if all(readings.values()) else "none"
+        return f"{count} of {len(readings)} readings: {'; '.join(readings)}"
+    held, others = (
+        "; ".join(name for name, one in readings.items() if one is verdict)
+        for verdict in (True, False)
+    )
+    return f"{held}. Not for {others}"
 
 
 class CaptionTable:

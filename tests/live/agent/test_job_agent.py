@@ -30,6 +30,8 @@ OFFSETS = {
     "waiting": layout.FIRST_SLOT + layout.SLOT_FIELDS["waiting"],
     "last_call": layout.FIRST_SLOT + layout.SLOT_FIELDS["last_call"],
     "written": layout.FIRST_SLOT + layout.SLOT_FIELDS["write_bytes"],
+    "reads": layout.FIRST_SLOT + layout.SLOT_FIELDS["reads"],
+    "node_bytes": layout.NODE_BYTES,
 }
 
 
@@ -237,3 +239,29 @@ def test_a_turn_that_came_late_is_not_lent_before_it_can_be_used(job: Harness) -
     job.synchronise(never=messages.Idle)
     job.clock.advance(10 * LEND_AFTER)
     assert job.receive(messages.Idle).lends
+
+
+def test_counters_that_no_job_can_reach_are_bounded_counted_and_reported(
+    job: Harness, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A job may write anything into its page; the controller refused the whole report."""
+    job.write(slots=1, pid=1, written=2**64 - 1, reads=7, node_bytes=2**63)
+    for _ in range(2):
+        job.send(messages.NodeMap(nodes=[]))
+        report = job.receive(messages.JobCounters)  # decoded with the controller's bounds
+    assert report.counters["implausible"] == 2
+    largest = 2**63 - 1
+    assert report.counters["write_bytes"] == largest
+    assert report.counters["reads"] == 7
+    assert report.usage.io_nodes == {"0": largest}
+    logged = [each.getMessage() for each in caplog.records if "counters" in each.getMessage()]
+    assert len(logged) == 1, "once, not with every report"
+    assert "wrote impossible values into 2 of its counters" in logged[0]
+
+
+def test_plausible_counters_are_reported_without_remark(job: Harness) -> None:
+    job.write(slots=1, pid=1, written=2**63 - 1)
+    job.send(messages.NodeMap(nodes=[]))
+    report = job.receive(messages.JobCounters)
+    assert report.counters["write_bytes"] == 2**63 - 1
+    assert report.counters["implausible"] == 0

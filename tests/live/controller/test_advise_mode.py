@@ -6,6 +6,13 @@ from pathlib import Path
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli"]
 
+TOGETHER = """
+touch "$0.ready"
+until [ -e "$1.ready" ]; do sleep 0.05; done
+exec dd if=/dev/zero of="$0" bs=1M count=40
+"""
+"""On a busy machine one of two commands that are started at once may begin when the other ends."""
+
 
 def test_two_jobs_at_once_hear_who_would_have_waited(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
@@ -16,21 +23,12 @@ def test_two_jobs_at_once_hear_who_would_have_waited(tmp_path: Path) -> None:
     try:
         jobs = [
             subprocess.Popen(
-                [
-                    *PENSTOCK,
-                    "run",
-                    *state,
-                    "--",
-                    "dd",
-                    "if=/dev/zero",
-                    "bs=1M",
-                    "count=40",
-                    f"of={tmp_path}/data/{name}",
-                ],
+                [*PENSTOCK, "run", *state, "--", "sh", "-c", TOGETHER, name, other],
+                cwd=tmp_path / "data",
                 stderr=subprocess.PIPE,
                 text=True,
             )
-            for name in "ab"
+            for name, other in ("ab", "ba")
         ]
         outputs = [job.communicate(timeout=60)[1] for job in jobs]
         assert [job.returncode for job in jobs] == [0, 0]

@@ -52,10 +52,13 @@ def test_of_two_jobs_that_transfer_none_is_said_to_wait(site: Deployed) -> None:
     for job in jobs:
         job.do("begin")
     site.up()
-    shares = [site.until(job.name, lambda job: job.doing == "transferring").share for job in jobs]
-    assert sorted(shares) == [0.0, 1.0]
-    without = jobs[shares.index(0.0)]
-    assert ", without a turn." in site.penstock("explain", without.name)
+    for job in jobs:
+        site.until(job.name, lambda job: job.doing == "transferring")
+    records = [site.job(job.name) for job in jobs]
+    assert [record.share for record in records] == [0.5, 0.5]
+    assert sorted(record.out_of_turn for record in records) == [False, True]
+    [without] = [record.name for record in records if record.out_of_turn]
+    assert ", without a turn; its share is 50% granted" in site.penstock("explain", without)
     for job in jobs:
         job.do("write 1")
 
@@ -104,10 +107,10 @@ def test_a_phase_of_an_earlier_controller_transfers_since_it_began() -> None:
         harness.turn_service.phase_began(job, began)
     assert harness.take() == [("a", "Turn", 7)]
     harness.now += 2.0
-    for id, share in (("a", 1.0), ("b", 0.0)):
+    for id, out_of_turn in (("a", False), ("b", True)):
         record = harness.record(id)
         assert (record.doing, record.since_seconds) == ("transferring", 42.0)
-        assert record.share == share
+        assert (record.share, record.out_of_turn) == (0.5, out_of_turn)
     assert harness.end(harness.jobs["a"], 7) == [("b", "Turn", 7)]
     assert harness.record("b").since_seconds == 42.0
     assert harness.record("b").share == 1.0

@@ -1,5 +1,7 @@
 """Turns as a controller gives them, without any clock or socket."""
 
+import sys
+
 import pytest
 from live.controller.turn_harness import TurnHarness
 
@@ -8,6 +10,7 @@ from penstock.core.ledger import Ledger, knows
 from penstock.core.manager import Manager
 from penstock.errors import InputError
 from penstock.live.controller.turns import FILE_SYSTEM, PhaseReport, Release, Turns
+from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
 from penstock.model import Action, Admit, Event, Hold, Job, JobEnded, PhaseEnded, Site, View
 from penstock.policies.base import ByArrival, Own
@@ -63,6 +66,77 @@ def test_one_transfers_and_the_others_wait_for_those_before_them() -> None:
     assert made.states["b"].phase.admitted == 4.0
     assert made.phase_ended(6.0, "b", ended(1, waited=1.9)) == [turn("c")]
     assert made.states["b"].waited == 1.9  # as the job measured it
+
+
+def test_a_released_phase_has_the_weight_of_the_heaviest_beside_it() -> None:
+    """Under set-10, a and b have a weight of 0.001, and c of 0.1; with its turn b has its own."""
+    made = turns("set-10")
+    assert made.phase_began(1.0, "a", 1) == [turn("a", 1e-3)]
+    assert made.phase_began(2.0, "b", 1) == [hold("b")]
+    assert made.phase_began(3.0, "c", 1) == [turn("c", 0.1)]
+    assert made.release_overdue(12.0, 10.0) == [Release(job="b", weight=0.1)]
+    assert made.phase_ended(13.0, "a", ended(1)) == [turn("b", 1e-3)]
+    assert made.phase_ended(14.0, "b", ended(1)) == []
+    assert made.phase_ended(15.0, "c", ended(1)) == []
+    made.phase_began(21.0, "a", 2)
+    made.phase_began(22.0, "b", 2)
+    assert made.release_overdue(32.0, 10.0) == [Release(job="b", weight=1e-3)]
+
+
+def test_so_has_a_phase_whose_policy_failed_and_one_that_reconnects() -> None:
+    """A weight of 1 took nearly everything from the others, whose weights are small."""
+    made = turns("set-10")
+    made.phase_began(1.0, "a", 1)
+    made.phase_began(2.0, "b", 1)
+    assert made.release_all(3.0) == [Release(job="b", weight=1e-3, failed=True)]
+    again = turns("set-10")
+    again.phase_began(1.0, "a", 1)
+    again.phase_began(2.0, "b", 1, transferring=5.0)
+    assert again.weights() == {"a": 1e-3, "b": 1e-3}
+
+
+def test_a_phase_that_reconnects_has_that_weight_at_the_io_nodes() -> None:
+    site = TurnHarness("set-10")
+    a, b = site.start("a"), site.start("b")
+    site.begin(a, 1)
+    site.turn_service.phase_began(b, messages.PhaseBegan(phase=1, transferring=5.0))
+    assert site.weights == {"a": 1e-5, "b": 1e-5}
+
+
+def test_the_share_of_a_released_phase_counts() -> None:
+    """It has the same weight as the one whose turn it is: each is granted a half."""
+    site = TurnHarness("set-10")
+    a, b = site.start("a"), site.start("b")
+    site.begin(a, 1)
+    site.begin(b, 1)
+    site.wait(31.0)
+    records = [site.record(id) for id in "ab"]
+    assert [(r.share, r.out_of_turn) for r in records] == [(0.5, False), (0.5, True)]
+
+
+def _calls_to_release(jobs: int) -> int:
+    """Return how many functions are called to release this number of phases."""
+    ledger = Ledger(site=Site())
+    made = Turns(Manager(sharing=registry.sharing("exclusive-fcfs"), view=ledger), ledger)
+    for k in range(jobs):
+        made.started(0.0, Job(id=str(k), serial=k))
+        made.phase_began(1.0, str(k), 1)
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        made.release_overdue(100.0, 10.0)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_the_work_of_releases_grows_with_their_number_not_its_square() -> None:
+    assert _calls_to_release(200) < 3 * _calls_to_release(100)
 
 
 @pytest.mark.parametrize(

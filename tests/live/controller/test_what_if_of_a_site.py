@@ -60,7 +60,12 @@ def nothing_is_claimed_within_the_error(result: dict[str, Any], out: str) -> Non
             assert policy != ran
             assert abs(job["simulated"] - job["ran"]) > abs(job["ran"] - job["recorded"])
     assert set(result["policies"][ran]["gain"].values()) == {0.0}
-    assert out.startswith(f"model check: {ran} ran (mode {result['record']['mode']}); simulated: ")
+    check, about, *_ = out.splitlines()
+    assert about == "this record is of a site whose file system was emulated"
+    mode = result["record"]["mode"]
+    assert check.startswith(f"model check: {ran} ran (mode {mode}); simulated: ")
+    assert result["record"]["source"] == "emulated"
+    assert result["record"]["missing"] == {"events": 0, "unmatched": 0, "matters": False}
     assert starred or "*" not in out.replace("* best", "")
     assert checks["max_stretch"]["recorded"] >= 1 - 1e-9
     assert checks["efficiency"]["recorded"] <= 1 + 1e-9

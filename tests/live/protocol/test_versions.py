@@ -100,6 +100,7 @@ def test_a_job_of_the_next_version_is_understood(state: StateDirectory) -> None:
         {"type": "Ended", "counters": {}, "status": 256},
         {"type": "Counted", "counters": {"waited": 10**400}},
         {"type": "Counted", "counters": {"waited": -1}},
+        {"type": "PhaseEnded", "phase": 1, "bytes": 2**63, "seconds": 0.1, "waited": 0.0},
         {"type": "Counted", "counters": {f"c{k}": 1 for k in range(1000)}},
     ],
 )

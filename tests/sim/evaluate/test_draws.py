@@ -1,5 +1,9 @@
 """N workloads where there is one file."""
 
+import math
+import re
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -72,3 +76,56 @@ def test_the_same_jobs_twice_are_refused_by_content() -> None:
     distinct.check(vary(two_jobs(), 1), "a.json, seed 1")
     with pytest.raises(InputError, match=r"a\.json and b\.csv are the same workload.*give it once"):
         distinct.check(two_jobs(), "b.csv")
+
+
+@pytest.mark.parametrize(
+    ("preset", "options"),
+    [
+        ("io-sets", {"jobs": 10**12}),
+        ("io-sets", {"jobs": 2, "n_h": 10**12}),
+        ("io-sets", {"jobs": 2, "horizon": 1e15}),
+        ("plafrim", {"jobs": 2, "horizon": 1e15}),
+        ("plafrim", {"jobs": 10**30}),
+        ("io-resources", {"jobs": 10**9}),
+        ("targets", {"jobs": 10**9}),
+        ("packs", {"jobs": 10**9}),
+    ],
+)
+def test_a_generator_of_a_larger_workload_is_not_drawn(
+    preset: str, options: dict[str, float]
+) -> None:
+    """The file has two jobs: what draws more cannot have drawn it, and is not tried."""
+    jobs = two_jobs()
+    jobs.generator = Generator(preset=preset, seed=1, options=dict(options))
+    tracemalloc.start()
+    draws = Draws.of("w", jobs, 3)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert draws.changed
+    assert most < 50e6
+
+
+@pytest.mark.parametrize(
+    ("preset", "options", "message"),
+    [
+        ("io-sets", {"jobs": "60"}, "w: generator: option jobs of io-sets is '60'"),
+        ("io-sets", {"jobs": 2.5}, "w: generator: option jobs of io-sets is 2.5; give a whole"),
+        ("io-sets", {"jobs": -1}, "w: generator: "),
+        ("io-sets", {"jobs": 2, "horizon": math.nan}, "w: generator: horizon = nan"),
+        ("io-sets", {"jobs": 2, "omega": (1.0, 2.0)}, "w: generator: option omega"),
+        ("io-sets", {"jobs": None}, "w: generator: option jobs of io-sets is None"),
+        (
+            "packs",
+            {"jobs": 2, "alpha": 1.7e308, "size_factor": 1.7e308},
+            "w: generator: its options cannot be drawn",
+        ),
+        ("packs", {"jobs": 2, "deviation": math.nan}, "w: generator: "),
+    ],
+)
+def test_options_that_no_generator_takes_are_an_error(
+    preset: str, options: dict[str, int | float | str | None], message: str
+) -> None:
+    jobs = two_jobs()
+    jobs.generator = Generator(preset=preset, seed=1, options=dict(options))
+    with pytest.raises(InputError, match=re.escape(message)):
+        Draws.of("w", jobs, 3)

@@ -71,6 +71,28 @@ def test_a_job_that_cannot_use_all_of_it_needs_no_more_than_it_did_alone(tmp_pat
     assert recording.workload.isolated_io.tolist() == pytest.approx([1.0, 4.0, 0.0])
 
 
+def test_a_phase_that_is_cut_while_it_waits_was_in_nobodys_way(tmp_path: Path) -> None:
+    """Its weight of 1 beside a small one made the file system look many times too fast."""
+    small = Admit(job=A.id, resource=0, weight=1e-5, max_share=1.0)
+    first: Lines = [start(0.0, A), start(0.0, B), Entry(event=begin(1.0, A), actions=(small,))]
+    ends: Lines = [begin(1.0, B), over(2.5, B), measured(3.0, A, 84, 2.0), over(4.0, A)]
+    recording = fitted(tmp_path, *first, *ends, mode="enforce")
+    assert recording.bandwidth.alone == pytest.approx(42 * MIB)
+
+
+def test_a_phase_that_is_cut_after_it_waited_shares_from_its_turn_on(tmp_path: Path) -> None:
+    """b was let in 1 s before it ended, at the weight of a: a had the file system for 1.5 s."""
+    lines: Lines = [
+        *(start(0.0, A), start(0.0, B)),
+        Entry(event=begin(1.0, A), actions=(admitted(A),)),
+        begin(1.0, B),
+        Entry(event=start(2.0, Job(id="c", serial=3)), actions=(admitted(B),)),
+        *(over(3.0, B), measured(3.0, A, 63, 2.0), over(4.0, A)),
+    ]
+    recording = fitted(tmp_path, *lines, mode="enforce")
+    assert recording.bandwidth.together == pytest.approx(42 * MIB)
+
+
 def test_waiting_jobs_transfer_where_turns_are_only_observed(tmp_path: Path) -> None:
     """The same lines: enforced, each was alone; observed, both shared the file system."""
     admit_a = Entry(event=begin(1.0, A), actions=(admitted(A),))

@@ -64,7 +64,7 @@ def test_everything_a_workload_has_survives(tmp_path: Path, suffix: str) -> None
         io=[0.1, 0.2, 0.0, 1e-320],
         offsets=[0, 2, 3, 4],
         release=[0.0, 1e-9, 7.25],
-        ids=["a", "b\n\N{SNOWMAN}", "10"],
+        ids=["a", "b \N{SNOWMAN}", "10"],
         nodes=[1, 2**40, 3],
         max_share=[1.0, 0.3, 1.0],
         resource_offsets=[0, 2, 3, 4],

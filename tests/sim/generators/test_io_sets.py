@@ -1,5 +1,7 @@
 """The paper's workloads: what is drawn, and what cannot be."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -66,7 +68,7 @@ def test_presets_of_any_size(preset: str, jobs: int) -> None:
         ({"horizon": float("inf")}, "horizon"),
     ],
 )
-def test_what_cannot_be_drawn(options: dict[str, float], message: str) -> None:
+def test_what_cannot_be_drawn(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         io_sets(three_profiles(20, 20, 20), seed=1, **options)
 

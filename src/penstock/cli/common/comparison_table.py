@@ -1,13 +1,13 @@
-"""The tables that `compare`, `sweep` and `what-if` print: one row per policy."""
+"""The tables that `compare` and `sweep` print: one row per policy."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from penstock.campaign.statistics import Estimate
 from penstock.cli.common.output import emit_table
 from penstock.core import live_knowledge
-from penstock.sim.evaluate.policy_runs import HIGHER_IS_BETTER
+from penstock.sim.evaluate.gains import ROUNDING
 
 COLUMNS: Mapping[str, str] = {
     "utilization": "utilization",
@@ -36,6 +36,7 @@ PACKING_COLUMNS: Mapping[str, str] = {
     "overrun": "overrun",
 }
 OF_KIND = {"sharing": COLUMNS, "allocation": DIVISION_COLUMNS, "packing": PACKING_COLUMNS}
+BASE = "base"
 GAIN, WINS, NEEDS, LIVE = "gain", "wins", "needs to\nknow", "can run\nlive"
 DROPPED_FIRST = (
     "bandwidth",
@@ -49,15 +50,12 @@ DROPPED_FIRST = (
 """Metrics that a narrow terminal does without, in this order; the first column always stays."""
 
 
-def show(policies: Mapping[str, Mapping[str, Any]], title: str, starred: Iterable[str]) -> None:
-    """Print ranked policies; in each column the best policy of `starred` gets a star."""
-    cells = _starred(policies, COLUMNS, HIGHER_IS_BETTER, starred)
-    rows: list[Sequence[str]] = []
-    for name, figures in policies.items():
-        gain = figures["gain"] and f"{100 * figures['gain']['utilization']:+.2f}%"
-        rows.append((name, cells[name][0], gain or "-", *cells[name][1:]))
-    first, *others = COLUMNS.values()
-    emit_table(("policy", first, GAIN, *others), rows, title=title, drop=_dropped(COLUMNS))
+class Shown(NamedTuple):
+    """What a reader of a table must be told."""
+
+    dropped: list[str]
+    """Columns that the terminal was too narrow for."""
+    starred: bool
 
 
 def show_contest(
@@ -67,38 +65,39 @@ def show_contest(
     kind: str,
     higher_is_better: Mapping[str, bool],
     workloads: int,
-) -> list[str]:
-    """Print policies with intervals, wins, needs and whether they run live.
-
-    Return the columns that the terminal was too narrow for.
-    """
+    base: str,
+) -> Shown:
+    """Print policies with intervals over the base, wins, needs and whether they run live."""
     columns = OF_KIND[kind]
-    cells = _starred(policies, columns, higher_is_better, policies)
+    cells = _starred(policies, columns, higher_is_better)
     rows: list[Sequence[str]] = []
     for name, figures in policies.items():
         gain = Estimate(value=figures["gain"], low=figures["low"], high=figures["high"])
         known = live_knowledge.in_words(kind, figures["needs"]).partition(":")[0]
+        wins = "" if name == base else f"{figures['wins']}/{workloads}"
         rows.append(
             (
                 name,
                 cells[name][0],
-                show_gain(gain),
-                *((f"{figures['wins']}/{workloads}",) if workloads > 1 else ()),
+                BASE if name == base else show_gain(gain),
+                *((wins,) if workloads > 1 else ()),
                 *cells[name][1:],
                 ", ".join(figures["needs"]) or "nothing",
                 *(() if kind == "packing" else (known,)),
             )
         )
     first, *others = columns.values()
-    wins = (WINS,) if workloads > 1 else ()
     live = () if kind == "packing" else (LIVE,)
-    return emit_table(
-        ("policy", first, GAIN, *wins, *others, NEEDS, *live),
+    dropped = emit_table(
+        ("policy", first, GAIN, *((WINS,) if workloads > 1 else ()), *others, NEEDS, *live),
         rows,
         title=title,
         text={NEEDS, LIVE},
         drop=(*_dropped(columns), NEEDS, LIVE, WINS),
     )
+    shown = [k for k, head in enumerate(columns.values()) if " ".join(head.split()) not in dropped]
+    starred = any(row[k].endswith("*") for row in cells.values() for k in shown)
+    return Shown(dropped=dropped, starred=starred)
 
 
 def show_gain(gain: Estimate) -> str:
@@ -118,25 +117,24 @@ def _starred(
     policies: Mapping[str, Mapping[str, Any]],
     columns: Mapping[str, str],
     higher_is_better: Mapping[str, bool],
-    starred: Iterable[str],
 ) -> dict[str, list[str]]:
-    """Return the cells of each policy, with stars where it is the best of `starred`.
+    """Return the cells of each policy, with stars where it is the best.
 
     A column in which they do not differ has no best.
     """
-    starred = set(starred)
-    contest = [figures for name, figures in policies.items() if name in starred]
+    figures = list(policies.values())
     best = {
-        metric: (max if higher_is_better[metric] else min)(f[metric] for f in contest)
+        metric: (max if higher_is_better[metric] else min)(f[metric] for f in figures)
         for metric in columns
     }
-    differ = {m for m in columns if any(figures[m] != best[m] for figures in contest)}
+
+    def is_best(metric: str, value: float) -> bool:
+        return math.isclose(value, best[metric], rel_tol=ROUNDING)
+
+    differ = {m for m in columns if not all(is_best(m, f[m]) for f in figures)}
     return {
-        name: [
-            _cell(figures[m], star=name in starred and m in differ and figures[m] == best[m])
-            for m in columns
-        ]
-        for name, figures in policies.items()
+        name: [_cell(f[m], star=m in differ and is_best(m, f[m])) for m in columns]
+        for name, f in policies.items()
     }
 
 

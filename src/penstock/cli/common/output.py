@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from penstock.printable import printable
 from penstock.progress import console
 from penstock.units import show_seconds, show_volume
 
@@ -91,13 +92,14 @@ def table(
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    # As Text, so that brackets in names are not markup.
+    heading = Text(printable(title, keep="\n"), style="table.title") if title else None
+    table = Table(title=heading, title_justify="left", box=None, pad_edge=False)
     for i, column in enumerate(columns):
         left = i == 0 or column in text
         table.add_column(column, justify="left" if left else "right", overflow="fold")
     for row in rows:
-        # As Text, so that brackets in names are not markup.
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell, keep="\n")) for cell in row))
     return table
 
 

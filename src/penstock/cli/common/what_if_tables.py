@@ -10,10 +10,13 @@ from penstock import units
 from penstock.cli.common.comparison_table import COLUMNS
 from penstock.cli.common.output import emit_table
 from penstock.sim.evaluate.policy_runs import HIGHER_IS_BETTER
+from penstock.sim.evaluate.what_ran import SOURCES
 
 MOST_POLICIES = 3
 """The number of policies, the best ones, whose jobs are named; --json has all."""
 WITHIN = "within error"
+NOT_JUDGED = "not judged"
+BAR = "a gain must exceed"
 CUTS: Mapping[str, tuple[str, str]] = {
     "jobs_before": ("job", "began before the record, counted from then"),
     "jobs_after": ("job", "still ran when the record ended, counted until then"),
@@ -44,13 +47,16 @@ def show(result: Mapping[str, Any], *, in_window: bool = False) -> None:
     _show_check(result, whole)
     _show_policies(result)
     click.echo(result["verdict"])
-    _show_jobs(result, whole)
+    if not result["record"]["missing"]["matters"]:
+        _show_jobs(result, whole)
     if "packing" in result:
         _show_packing(result["packing"])
     for entry in result["skipped"]:
         click.echo(f"skipped {entry['policy']}: {entry['reason']}")
+    heading = SOURCES.get(result["record"]["source"])
     for note in result["record"]["notes"]:
-        click.echo(f"note: {note}")
+        if note != heading:
+            click.echo(f"note: {note}")
 
 
 def _show_check(result: Mapping[str, Any], whole: str) -> None:
@@ -58,10 +64,13 @@ def _show_check(result: Mapping[str, Any], whole: str) -> None:
     mode = "" if about["mode"] is None else f" (mode {about['mode']})"
     errors = (f"{_plain(m)} {_percent(checks[m]['error'])}" for m in COLUMNS)
     click.echo(f"model check: {result['ran']} ran{mode}; simulated: {', '.join(errors)}")
+    if about["source"] in SOURCES:
+        click.echo(SOURCES[about["source"]])
     rows = [
         ("recorded", *(_number(checks[m]["recorded"]) for m in COLUMNS)),
         (f"{result['ran']}, simulated", *(_number(checks[m]["simulated"]) for m in COLUMNS)),
         ("model error", *(_percent(checks[m]["error"]) for m in COLUMNS)),
+        (BAR, *(_percent(checks[m]["bar"]).lstrip("+") for m in COLUMNS)),
     ]
     name = about["files"][0] if len(about["files"]) == 1 else f"run {about['run']}"
     title = (
@@ -70,6 +79,8 @@ def _show_check(result: Mapping[str, Any], whole: str) -> None:
     )
     click.echo(f"{title}; {whole}run times are off by {100 * result['job_error']:.2f}% per job")
     emit_table(("", *COLUMNS.values()), rows)
+    if by_run_times := [_plain(m) for m in COLUMNS if checks[m]["by_run_times"]]:
+        click.echo(f"{BAR}: by the error of run times in {', '.join(by_run_times)}")
 
 
 def _show_policies(result: Mapping[str, Any]) -> None:
@@ -78,6 +89,7 @@ def _show_policies(result: Mapping[str, Any]) -> None:
         metric: (max if higher else min)(figures[metric] for figures in policies.values())
         for metric, higher in HIGHER_IS_BETTER.items()
     }
+    none = NOT_JUDGED if result["record"]["missing"]["matters"] else WITHIN
     rows: list[Sequence[str]] = []
     for name, figures in policies.items():
         beyond = figures["beyond_model_error"]
@@ -85,12 +97,15 @@ def _show_policies(result: Mapping[str, Any]) -> None:
             _number(figures[m]) + ("*" if beyond[m] and figures[m] == best[m] else " ")
             for m in COLUMNS
         ]
-        gain = _percent(figures["gain"]["utilization"]) if beyond["utilization"] else WITHIN
+        gain = _percent(figures["gain"]["utilization"]) if beyond["utilization"] else none
         rows.append((name, cells[0], "ran" if name == ran else gain, *cells[1:]))
     utilization, *others = COLUMNS.values()
     emit_table(("policy, simulated", utilization, "gain", *others), rows)
+    starred = any(cell.endswith("*") for _, *cells in rows for cell in cells)
+    star = "; * best, and beyond the model error" if starred else ""
     click.echo(
-        f"gain: in utilization, relative to {ran}, simulated; * best, and beyond the model error"
+        f"gain: in utilization, relative to {ran}, simulated{star}; makespan: from the beginning "
+        "of the record"
     )
 
 

@@ -18,6 +18,7 @@ from penstock.model import Job, JobId, Site, Snapshot
 from penstock.model.curve import DIRECT
 from penstock.model.load import Options
 from penstock.policies.base import Allocator
+from penstock.printable import display_name
 from penstock.sim.formats.jobs_file import read_jobs
 
 DEFAULT_ALLOCATION = "mckp"
@@ -64,7 +65,7 @@ def allocate(*, file: Path, loaded: Loaded, as_json: bool) -> None:
     exceeds = given > site.resources
     result = {
         "policy": loaded.config.allocation.policy,
-        "file": click.format_filename(file),
+        "file": display_name(file),
         "io_nodes": site.resources,
         "allocation": dict(counts),
         "bandwidth": None if exceeds else total(jobs, counts),

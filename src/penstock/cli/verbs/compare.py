@@ -9,17 +9,24 @@ from typing import Annotated, Any
 import click
 import msgspec
 
+from penstock.campaign.statistics import MOST_WORKLOADS
 from penstock.cli.common import comparison_table, contenders, executor_options, workload_files
+from penstock.cli.common.conditions import Conditions
 from penstock.cli.common.contenders import Contenders
 from penstock.cli.common.options import PATH, argument, option, typed
 from penstock.cli.common.output import emit_json, json_option
 from penstock.cli.common.workload_files import Reader, explain_window
 from penstock.config import Loaded
 from penstock.files import check_writable
-from penstock.sim.evaluate.comparison import Entrant, display_name
+from penstock.model import Site
+from penstock.printable import display_name
+from penstock.sim.evaluate import divisions
+from penstock.sim.evaluate.comparison import Entrant
 from penstock.sim.evaluate.draws import Distinct, Draws, check_distinct
+from penstock.units import show_count
 
-EXACT = "Policies knew the jobs exactly; live they learn: see what --knowledge learned changes."
+FEW_WORKLOADS = 2
+FEW = "two workloads say little: give more files, or more --seeds"
 PANELS = 3
 """The metrics that are drawn: the first of the table."""
 OF_KIND = {
@@ -39,7 +46,8 @@ class Options:
         option(
             "--policies",
             metavar="A,B,...",
-            help="The sharing policies to compare; by default all that the files have data for.",
+            help="The sharing policies to compare; by default all that the files have data for. "
+            "All take minutes with --seeds 20, a few take seconds.",
         ),
     ]
     packing: Annotated[
@@ -56,7 +64,7 @@ class Options:
         option(
             "--seeds",
             metavar="N",
-            type=click.IntRange(1),
+            type=click.IntRange(1, MOST_WORKLOADS),
             default=1,
             show_default=True,
             help="Compare on N workloads per file: draws of its generator, or variants of it.",
@@ -93,8 +101,10 @@ def compare(
     of the mean over all workloads, with its 95% interval (paired: by the differences workload by
     workload) and the number of workloads on which the policy is better. A star marks the best
     value of a column. 'needs to know' and 'can run live' say what a policy must know of jobs, and
-    whether a live controller can; the last line says which policy to take, or that the workloads
-    do not tell.
+    whether a live controller can. The last line says which policy to take, or that the workloads
+    do not tell; it tests all policies at once, by wider intervals than the printed ones, so that
+    the best of many is not taken by chance. By default the site is ideal: before you take a policy
+    live, add --as-live --knowledge learned.
 
     With --seeds N each file stands for N workloads. A file of 'penstock generate' says what drew
     it, and the same generator draws the others with the following seeds. Of any other file there
@@ -130,15 +140,20 @@ def compare(
         out=options.out,
     )
     contest = compared.contest(comparison.files)
+    conditions = Conditions.of(loaded, compared.kind)
     for k, file in enumerate(comparison.files):
         for name, gain in contest.of_workload(k).items():
             file["policies"][name]["gain"] = gain
+    policies = contest.summary()
+    if compared.kind == "allocation":
+        _add_exceeds(policies, comparison.files, loaded.config.site.site())
     result = {
         "kind": compared.kind,
         "base": contest.base,
+        **conditions.as_json(),
         "workloads": contest.count,
         "method": entrants.methods,
-        "policies": contest.summary(),
+        "policies": policies,
         "choice": msgspec.to_builtins(contest.choose()),
         "files": comparison.files,
         "skipped": comparison.skipped,
@@ -147,12 +162,23 @@ def compare(
     if options.out is not None:
         contenders.write_results(options.out, comparison, result)
     if options.plot is not None:
-        figure = _figure(result, compared)
+        figure = _figure(result, compared, conditions)
         plots.write(figure, options.plot)
     if as_json:
         emit_json(result)
     else:
-        _show(result, compared, loaded, options.plot)
+        _show(result, compared, conditions, loaded, options.plot)
+
+
+def _add_exceeds(
+    policies: Mapping[str, dict[str, Any]], files: Sequence[Mapping[str, Any]], site: Site
+) -> None:
+    """Say of each policy whether it gave more resources than exist, by workload and on any."""
+    for name, entry in policies.items():
+        figures = [file["policies"][name] for file in files]
+        for each in figures:
+            each["exceeds"] = divisions.exceeds(each, site)
+        entry["exceeds"] = any(each["exceeds"] for each in figures)
 
 
 class _Entrants:
@@ -180,39 +206,49 @@ class _Entrants:
 
 
 def _show(
-    result: Mapping[str, Any], compared: Contenders, loaded: Loaded, plot: Path | None
+    result: Mapping[str, Any],
+    compared: Contenders,
+    conditions: Conditions,
+    loaded: Loaded,
+    plot: Path | None,
 ) -> None:
     policies, count, choice = result["policies"], result["workloads"], result["choice"]
-    dropped = comparison_table.show_contest(
+    shown = comparison_table.show_contest(
         policies,
         _title(result),
         kind=compared.kind,
         higher_is_better=compared.metrics.higher_is_better,
         workloads=count,
+        base=result["base"],
     )
     metric = compared.metrics.primary.replace("_", " ")
     interval = " [95% interval]; wins: workloads on which it is better" if count > 1 else ""
     if len(policies) > 1:
-        click.echo(f"* best; gain: in {metric}, relative to {result['base']}{interval}")
-    if dropped:
-        click.echo(f"left out of this narrow terminal: {', '.join(dropped)}; --json has all")
+        star = "* best; " if shown.starred else ""
+        click.echo(f"{star}gain: in {metric}, relative to {result['base']}{interval}")
+    if shown.dropped:
+        click.echo(f"left out of this narrow terminal: {', '.join(shown.dropped)}; --json has all")
     if count > 1:
         click.echo(f"workloads: {'; '.join(result['method'])}")
+    if conditions.text:
+        click.echo(conditions.text)
     for entry in result["skipped"]:
         click.echo(f"skipped {entry['policy']} on {entry['file']}: {entry['reason']}")
     for note in result["notes"]:
         click.echo(note)
     if plot is not None:
-        click.echo(f"{click.format_filename(plot)}: drawn")
+        click.echo(f"{display_name(plot)}: drawn")
     windows = {f.get("window") for file in result["files"] for f in file["policies"].values()}
     if len(windows) == 1 and (window := windows.pop()) is not None:
         click.echo(explain_window(window, loaded))
     if len(policies) == 1:
         return
-    exact = loaded.config.simulation.knowledge == "exact" and compared.kind != "packing"
-    better = choice["policy"] not in (None, result["base"])
-    caution = f" {EXACT}" if exact and better and policies[choice["policy"]]["needs"] else ""
-    click.echo(f"{choice['reason'][0].upper()}{choice['reason'][1:]}.{caution}")
+    if count == FEW_WORKLOADS:
+        click.echo(FEW)
+    taken = choice["policy"] not in (None, result["base"])
+    caution = conditions.caution(needs=bool(policies[choice["policy"]]["needs"])) if taken else ""
+    reason = choice["reason"]
+    click.echo(f"{reason[0].upper()}{reason[1:]}. {caution}".rstrip())
 
 
 def _title(result: Mapping[str, Any]) -> str:
@@ -222,10 +258,11 @@ def _title(result: Mapping[str, Any]) -> str:
     name = names[0] if len(names) == 1 else f"{len(names)} files"
     means = f"means over {len(files)} workloads, " if len(files) > 1 else ""
     kind = "" if result["kind"] == "sharing" else f"{OF_KIND[result['kind']]}, "
-    return f"{name}: {kind}{means}{jobs:,} jobs, {iterations:,} iterations"
+    size = f"{show_count(jobs, 'job')}, {show_count(iterations, 'iteration')}"
+    return f"{name}: {kind}{means}{size}"
 
 
-def _figure(result: Mapping[str, Any], compared: Contenders) -> Any:
+def _figure(result: Mapping[str, Any], compared: Contenders, conditions: Conditions) -> Any:
     """Return what policies gain in the three first metrics, as dots with intervals."""
     from penstock.report.findings import Dots, Figure  # noqa: PLC0415
 
@@ -233,6 +270,7 @@ def _figure(result: Mapping[str, Any], compared: Contenders) -> Any:
     return Figure(
         name="compare",
         title=_title(result),
+        source=conditions.brief,
         caption="; ".join(result["method"]),
         panels=[
             Dots(

@@ -11,6 +11,7 @@ from penstock.live.controller import explain as explained
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import StateDirectory
+from penstock.printable import printable
 
 
 @click.command()
@@ -36,11 +37,12 @@ def explain(*, job: str, folder: Path | None, as_json: bool) -> None:
         emit_json(asdict(explanation) | {"record": record})
         return
     record = explained.find(status.jobs, explanation.job)
-    click.echo(f"{explanation.job} ({record.user}): {' '.join(' '.join(record.command).split())}")
+    command = " ".join(" ".join(record.command).split())
+    click.echo(printable(f"{explanation.job} ({record.user}): {command}"))
     parts = {"Now": explanation.now, "So far": explanation.did, "Path": explanation.through}
     for head, sentences in parts.items():
         click.echo(f"\n{head}")
         for sentence in sentences:
-            click.echo(f"  {sentence}")
+            click.echo(f"  {printable(sentence)}")
     if explanation.advice is not None:
         click.echo(f"\nAdvice\n  {explanation.advice}")

@@ -12,12 +12,13 @@ from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.cli.common.workload_files import show_progress
 from penstock.errors import InputError, error_prefix, unknown
 from penstock.files import check_writable
+from penstock.printable import display_name
 from penstock.sim import formats, generators
 from penstock.sim.formats import free_memory
 from penstock.sim.generators import PRESETS
 from penstock.sim.generators.io_sets import HORIZON
 from penstock.sim.generators.packs import SIZES
-from penstock.sim.workload import Workload
+from penstock.sim.workload import MOST_SEED, Workload
 
 SAMPLE_JOBS = 60
 CLASSES = ("n_h", "n_m", "n_l")
@@ -72,7 +73,7 @@ LONG = 2_000_000
 @click.option(
     "--seed",
     metavar="N",
-    type=click.IntRange(0),
+    type=click.IntRange(0, MOST_SEED),
     default=1,
     show_default=True,
     help="The seed of the random numbers.",
@@ -124,7 +125,7 @@ def generate(
     size = out.stat().st_size
     result = {
         "preset": preset,
-        "file": click.format_filename(out),
+        "file": display_name(out),
         "bytes": size,
         "jobs": len(workload),
         "iterations": workload.iterations,
@@ -136,7 +137,8 @@ def generate(
         emit_json(result)
     else:
         click.echo(
-            f"{result['file']}: {len(workload):,} jobs, {workload.iterations:,} iterations, "
+            f"{result['file']}: {units.show_count(len(workload), 'job')}, "
+            f"{units.show_count(workload.iterations, 'iteration')}, "
             f"omega (sum of I/O ratios) {workload.omega:.4g}, {units.show_volume(size)}; "
             f"next: {PRESETS[preset].next.format(file=result['file'])}"
         )

@@ -17,6 +17,7 @@ from penstock.files import check_writable
 from penstock.model import Job, JobId, Pack, Schedule, Site
 from penstock.model.load import io_occupation, isolated_io
 from penstock.policies._support.packs import partition_nodes
+from penstock.printable import display_name
 from penstock.sim import formats
 from penstock.sim.evaluate import packed_workload, packs
 from penstock.sim.formats.jobs_file import is_workload, read_jobs
@@ -75,7 +76,7 @@ def pack(*, file: Path, out: Path | None, loaded: Loaded, as_json: bool) -> None
         times = packs.contention_free(jobs, schedule, site)
     result = _result(jobs, schedule, site, times) | {
         "policy": section.policy,
-        "file": click.format_filename(file),
+        "file": display_name(file),
         "left_over": full.nodes - site.nodes,
         "left_out": [
             {"job": job.id, "nodes": job.nodes, "reason": f"a partition has {partition} nodes"}
@@ -90,7 +91,7 @@ def pack(*, file: Path, out: Path | None, loaded: Loaded, as_json: bool) -> None
         chosen = packs.subset(packs.behind_one_io_node(workload), kept)
         with error_prefix("--out"):
             formats.write(packed_workload.packed(chosen, schedule, site), out)
-        result["out"] = click.format_filename(out)
+        result["out"] = display_name(out)
     emit_json(result) if as_json else _show(result)
 
 

@@ -13,6 +13,7 @@ from penstock.config import Loaded
 from penstock.core import arbiter
 from penstock.model import Job, Site, Snapshot
 from penstock.model.load import io_stress, io_time
+from penstock.printable import display_name
 from penstock.sim.formats.jobs_file import read_jobs
 
 
@@ -53,7 +54,7 @@ def place(*, file: Path, loaded: Loaded, as_json: bool) -> None:
     result = {
         "policy": section.name(allocator),
         "allocation_policy": loaded.config.allocation.policy,
-        "file": click.format_filename(file),
+        "file": display_name(file),
         "allocation": dict(counts),
         "given": sum(counts.values()),
         "exceeds": sum(counts.values()) > site.resources,

@@ -18,6 +18,7 @@ from penstock.errors import InputError
 from penstock.progress import console
 
 if TYPE_CHECKING:
+    from penstock.campaign.sizes import Size
     from penstock.report.findings import Findings
     from penstock.studies.run_all import Summary
 
@@ -135,9 +136,9 @@ def reproduce(
         results = run_study.run(selected[0], out, size=size, seed=seed, pool=pool)
     findings = run_study.write(selected[0], results, out).findings
     if as_json:
-        emit_json(findings.claims)
+        emit_json([claim.as_data() for claim in findings.claims])
     else:
-        _show(findings, out)
+        _show(findings, out, size)
 
 
 def _list(*, as_json: bool) -> None:
@@ -150,7 +151,7 @@ def _list(*, as_json: bool) -> None:
         emit_table(("study", "title"), list(titles.items()), text={"title"})
 
 
-def _show(findings: "Findings", out: Path) -> None:
+def _show(findings: "Findings", out: Path, size: "Size") -> None:
     from penstock.report import tables  # noqa: PLC0415
 
     if findings.table:
@@ -159,7 +160,7 @@ def _show(findings: "Findings", out: Path) -> None:
         click.echo(f"{tables.tally(findings.claims)}.")
     else:
         click.echo(tables.claims_text(findings.claims, width=console().width), nl=False)
-    click.echo(f"report: {out / 'report.html'}")
+    click.echo(_report(out, size))
 
 
 def _show_all(summary: "Summary", out: Path, *, as_json: bool) -> None:
@@ -180,4 +181,12 @@ def _show_all(summary: "Summary", out: Path, *, as_json: bool) -> None:
         click.echo(sentence)
     if summary.absent:
         click.echo(f"Not asked for: {', '.join(summary.absent)}.")
-    click.echo(f"report: {out / 'report.html'}")
+    click.echo(_report(out, summary.size))
+
+
+def _report(out: Path, size: "Size") -> str:
+    """Return the last line: where the page is, and whether it is a preview only."""
+    from penstock.campaign.sizes import CAUTION  # noqa: PLC0415
+
+    caution = f" (a preview; {CAUTION[size]})" if CAUTION[size] else ""
+    return f"report: {out / 'report.html'}{caution}"

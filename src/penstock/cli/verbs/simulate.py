@@ -3,7 +3,7 @@
 import csv
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 
 from penstock.campaign.policy_file import policy_errors
 from penstock.cli.common import workload_files
+from penstock.cli.common.conditions import explain_as_live
 from penstock.cli.common.options import (
     METRICS,
     PATH,
@@ -32,12 +33,14 @@ from penstock.errors import InputError, error_prefix
 from penstock.files import check_writable, replacing
 from penstock.model import Site
 from penstock.policies.base import Sharing
+from penstock.printable import display_name
 from penstock.progress import progress
 from penstock.sim import engine, metrics, reference
 from penstock.sim.evaluate import divisions, packs
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
+from penstock.units import show_count
 
 ROWS_AT_ONCE = 1 << 16
 MOST_JOBS_SHOWN = 40
@@ -69,6 +72,10 @@ IO_RESOURCES = {
     "idle_time": "Machine-IdleTime: node time in I/O, part of all node time",
     "bandwidth": "sum over jobs of volume over I/O time, in the curves' unit",
 }
+NODES_UNKNOWN = (
+    "executing, delayed and idle are parts of all node time, which is not known without the number "
+    "of compute nodes: set site.nodes"
+)
 MOST_JOBS_TOGETHER = 10_000
 """Workloads of more jobs are not evaluated as one set of jobs that run together."""
 
@@ -193,7 +200,7 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         measured = metrics.measure(run, config.simulation.seconds())
     result = {
         "policy": config.sharing.policy,
-        "file": click.format_filename(options.file),
+        "file": display_name(options.file),
         "jobs": len(workload),
         "iterations": workload.iterations,
         "events": run.phase_ends,
@@ -209,7 +216,10 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         result["io_resources"] = _io_resources(workload, config)
     if live is not None:
         result |= {"as_live": asdict(live), "released": run.released}
-    if notes := workload_files.baseline_notes(loaded):
+    notes = [*workload_files.baseline_notes(loaded)]
+    if workload.in_pack.any() and not config.site.nodes:
+        notes.append(NODES_UNKNOWN)
+    if notes:
         result["notes"] = notes
     if options.per_job:
         result["per_job"] = job_rows(run, measured.window)
@@ -219,7 +229,7 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         note = gantt.draw(
             run, options.plot, title=config.sharing.policy, span=span, window=measured.window
         )
-        result["plot"] = {"file": click.format_filename(options.plot), "note": note}
+        result["plot"] = {"file": display_name(options.plot), "note": note}
     if options.timeline is not None:
         write_timeline(run, options.timeline)
     if as_json:
@@ -245,11 +255,13 @@ def _io_resources(workload: Workload, config: Config) -> dict[str, Any]:
         divisions.check_curves(workload)
         if config.allocation.policy == OWN:
             places = [workload.resources_of(j) for j in range(len(workload))]
-            return divisions.measure(jobs, site, places)
-        division = divisions.Division(allocation=config.allocation, placement=config.placement)
-        return division.figures(jobs, site)
+            figures = divisions.measure(jobs, site, places)
+        else:
+            division = divisions.Division(allocation=config.allocation, placement=config.placement)
+            figures = division.figures(jobs, site)
     except InputError as error:
         return {"reason": str(error)}
+    return figures | {"exceeds": divisions.exceeds(figures, site)}
 
 
 class _Simulator:
@@ -350,8 +362,8 @@ def _show(result: dict[str, Any], window: str) -> None:
     emit_table(
         ("metric", "value", "meaning"),
         rows,
-        title=f"{result['policy']} on {result['file']}: {result['jobs']:,} jobs, "
-        f"{result['iterations']:,} iterations",
+        title=f"{result['policy']} on {result['file']}: {show_count(result['jobs'], 'job')}, "
+        f"{show_count(result['iterations'], 'iteration')}",
         text={"meaning"},
     )
     click.echo(window)
@@ -360,7 +372,7 @@ def _show(result: dict[str, Any], window: str) -> None:
     if "io_resources" in result:
         _show_resources(result["io_resources"])
     if "as_live" in result:
-        click.echo(_as_live(result["as_live"]))
+        click.echo(explain_as_live(result["as_live"]))
     if "per_job" in result:
         _show_jobs(result["per_job"])
     if "plot" in result:
@@ -375,15 +387,6 @@ def _show_resources(figures: dict[str, Any]) -> None:
     rows = [(name, _number(figures[name]), text) for name, text in IO_RESOURCES.items()]
     click.echo()
     emit_table(("metric", "value", "meaning"), rows, title=title, text={"meaning"})
-
-
-def _as_live(live: Mapping[str, Any]) -> str:
-    fair = "turns alternate between users" if live["fair_users"] else "users are not told apart"
-    return (
-        f"as live: no phase waits longer than {live['max_wait']:g} s, {fair}, ends of phases are "
-        f"seen after {live['shortest_gap']:g} to {live['longest_gap']:g} s; simulated by the "
-        "reference simulator, which is slower"
-    )
 
 
 def _show_jobs(jobs: list[dict[str, Any]]) -> None:

@@ -33,12 +33,15 @@ def status(*, folder: Path | None, as_json: bool) -> None:
       penstock status --state ./state --json
 
     "1 of 0-3" says that a job used I/O node 1 and may use 0 to 3. MiB/s is its mean rate since it
-    began, including the time it computed. Granted is the share that the policy gives a job;
-    received is its part of the bytes that all jobs moved in the last 5 s. Forwarded bytes went
-    through an I/O node; direct bytes did not. A fail-open is a call that should have gone to an I/O
-    node, or waited at a gate, and was let through. The last hundred jobs that ended are listed, and
-    totals count all jobs. 'penstock top' shows which jobs wait for which, 'penstock explain JOB'
-    says why.
+    began, including the time it computed. Granted is the share that the policy gives a job, or
+    would give where turns are not enforced; received is its part of the bytes that all jobs moved
+    in the last 5 s, or since it began to transfer; "-": it does not transfer, or began less than
+    about two seconds ago, so that not all jobs have reported, or no job moved anything. Forwarded
+    bytes went through an I/O node; direct bytes did not. Jobs report both once per second; the
+    figures of I/O nodes are of this moment, and may be larger. A fail-open is a call that should
+    have gone to an I/O node, or waited at a gate, and was let through. The last hundred jobs that
+    ended are listed, and totals count all jobs. 'penstock top' shows which jobs wait for which,
+    'penstock explain JOB' says why.
     """
     with live_options.launch_errors():
         answer = launcher.ask(StateDirectory(folder), messages.GetStatus(), messages.Status)
@@ -64,9 +67,12 @@ def _show(status: messages.Status) -> None:
         if node.silent_seconds is not UNSET:
             since = show_seconds(node.silent_seconds)
             click.echo(f"I/O node {node.number} has not answered for {since}: {node.why}")
+    # I/O nodes say what they have moved by now, jobs what they had up to a second ago.
+    running = any(job.state == "running" for job in status.jobs)
+    reported = ", as jobs last reported" if running else ""
     click.echo(
         f"{show_volume(status.forwarded_bytes)} forwarded, {show_volume(status.direct_bytes)} "
-        f"direct, {show_count(status.fail_open_total, 'fail-open')} in total"
+        f"direct, {show_count(status.fail_open_total, 'fail-open')} in total{reported}"
     )
     if status.policy_failures:
         click.echo(
@@ -82,9 +88,10 @@ def _show(status: messages.Status) -> None:
 def _show_jobs(jobs: Sequence[JobRecord]) -> None:
     """List jobs; columns that would be empty for all of them are left out."""
     rows = [_row(job) for job in jobs]
+    transfers = any(_state(job) == "transferring" for job in jobs)
     unneeded = {
-        "granted": not any(job.doing == "transferring" for job in jobs),
-        "received": all(job.received is None for job in jobs),
+        "granted": not transfers,
+        "received": not transfers,
         "waits": not any(job.waits for job in jobs),
         "fail-opens": not any(job.fail_opens for job in jobs),
         "0 bytes because": all(job.zero_bytes_reason is None for job in jobs),

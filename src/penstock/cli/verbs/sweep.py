@@ -10,19 +10,23 @@ from typing import Annotated, Any
 import click
 import msgspec
 
-from penstock.campaign.statistics import Estimate
+from penstock.campaign.statistics import MOST_WORKLOADS, Estimate
 from penstock.cli.common import contenders, executor_options
 from penstock.cli.common.comparison_table import OF_KIND, show_gain, show_value
+from penstock.cli.common.conditions import Conditions
 from penstock.cli.common.options import PATH, argument, option, typed
 from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.config import Loaded
 from penstock.errors import InputError, error_prefix, unknown
 from penstock.files import check_writable
+from penstock.printable import display_name
 from penstock.sim.evaluate.comparison import Entrant
 from penstock.sim.evaluate.gains import Contest
 from penstock.sim.generators import PRESETS, draw
+from penstock.units import show_count
 
 MOST_POINTS = 1000
+BY_CHANCE = " (each 95%: one of forty is above, and one below, by chance alone)"
 Point = Mapping[str, float]
 
 
@@ -59,7 +63,7 @@ class Options:
         option(
             "--seeds",
             metavar="N",
-            type=click.IntRange(1),
+            type=click.IntRange(1, MOST_WORKLOADS),
             default=4,
             show_default=True,
             help="The number of workloads to draw at each point: seeds 1 to N.",
@@ -126,11 +130,13 @@ def sweep(
         compared.contest(comparison.files[k * options.seeds : (k + 1) * options.seeds])
         for k in range(len(points))
     ]
+    conditions = Conditions.of(loaded, compared.kind)
     result = {
         "preset": options.preset,
         "kind": compared.kind,
         "base": contests[0].base,
         "seeds": options.seeds,
+        **conditions.as_json(),
         "metric": metric,
         "points": [
             {
@@ -146,8 +152,8 @@ def sweep(
     if options.out is not None:
         contenders.write_results(options.out, comparison, result)
     if options.plot is not None:
-        plots.write(_figure(result, points, contests), options.plot)
-    emit_json(result) if as_json else _show(result, points, contests, options.plot)
+        plots.write(_figure(result, points, contests, conditions), options.plot)
+    emit_json(result) if as_json else _show(result, points, contests, conditions, options.plot)
 
 
 def _points(preset: str, texts: Sequence[str]) -> list[Point]:
@@ -212,6 +218,7 @@ def _show(
     result: Mapping[str, Any],
     points: Sequence[Point],
     contests: Sequence[Contest],
+    conditions: Conditions,
     plot: Path | None,
 ) -> None:
     base, metric = result["base"], result["metric"]
@@ -231,24 +238,31 @@ def _show(
     label = metric.replace("_", " ")
     click.echo(
         f"{result['preset']}{fixed}: {label} of {base}, and the gain of others over it, "
-        f"{result['seeds']} workloads per point"
+        f"{show_count(result['seeds'], 'workload')} per point"
     )
     emit_table((*varied, base, *names), rows, drop=list(reversed(names))[:-1])
+    if conditions.text:
+        click.echo(conditions.text)
     for name in names:
         gains = [contest.gain(name, metric) for contest in contests]
         better, worse = (
             sum(getattr(gain, which) for gain in gains) for which in ("above_zero", "below_zero")
         )
         click.echo(
-            f"{name}: better than {base} for sure at {better} of {len(points)} points, worse for "
-            f"sure at {worse}"
-            f"{'' if result['seeds'] > 1 else '; --seeds 1 has no intervals, so none is sure'}"
+            f"{name}: of {show_count(len(points), 'point')}, the interval is above zero at "
+            f"{better} and below at {worse}"
+            f"{BY_CHANCE if result['seeds'] > 1 else '; --seeds 1 has no intervals'}"
         )
     if plot is not None:
-        click.echo(f"{click.format_filename(plot)}: drawn")
+        click.echo(f"{display_name(plot)}: drawn")
 
 
-def _figure(result: Mapping[str, Any], points: Sequence[Point], contests: Sequence[Contest]) -> Any:
+def _figure(
+    result: Mapping[str, Any],
+    points: Sequence[Point],
+    contests: Sequence[Contest],
+    conditions: Conditions,
+) -> Any:
     """Return gains over the first parameter that varies, one panel per value of the others."""
     from penstock.report.findings import Curves, Figure, Reference, Series  # noqa: PLC0415
 
@@ -273,7 +287,9 @@ def _figure(result: Mapping[str, Any], points: Sequence[Point], contests: Sequen
 
     return Figure(
         name="sweep",
-        title=f"{result['preset']}: gain over {base}, {result['seeds']} workloads per point",
+        title=f"{result['preset']}: gain over {base}, "
+        f"{show_count(result['seeds'], 'workload')} per point",
+        source=conditions.brief,
         caption="means with 95% intervals",
         panels=[
             Curves(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from msgspec import UNSET
 
 from penstock import units
 from penstock.cli.common import live_options
@@ -17,7 +18,7 @@ from penstock.errors import InputError, error_prefix
 from penstock.live.controller.explain import behind
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
-from penstock.live.protocol.io_node_record import TuningStatus, Value
+from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus, Value
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.progress import console
@@ -39,10 +40,20 @@ class Sample:
     time: float
 
     def moved(self) -> dict[object, int]:
-        """Return the bytes moved so far, by id of the job or of the I/O node's process."""
+        """Return the bytes moved so far, by id of the job or of the I/O node's process.
+
+        What an I/O node moved that does not answer is not known; direct bytes are listed again.
+        """
         jobs: dict[object, int] = {job.id: job.moved_bytes for job in self.status.jobs}
-        nodes: dict[object, int] = {node.id: node.moved_bytes for node in self.status.io_nodes}
-        return jobs | nodes
+        nodes: dict[object, int] = {
+            node.id: node.moved_bytes for node in self.status.io_nodes if _answers(node)
+        }
+        direct = {("direct", job.id): job.direct_bytes for job in self.status.jobs}
+        return jobs | nodes | direct
+
+    def absent(self) -> set[int]:
+        """Return the I/O nodes that have no process, and move nothing."""
+        return {node.number for node in self.status.io_nodes if node.id is None}
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +94,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     turns: int
     tuning: TuningStatus | None
     policy_failures: int
-    rate: float  # bytes per second of all jobs
+    rate: float  # bytes per second of all jobs: what I/O nodes measured, and direct bytes
+    reported_rate: float  # the part of it that jobs reported, up to a second ago
     bandwidth: float | None  # site.bandwidth
     jobs: list[JobView]
     io_nodes: list[IoNodeView]
@@ -111,9 +123,12 @@ def top(*, once: bool, interval: str, folder: Path | None, as_json: bool) -> Non
       penstock top --json                    one line of JSON per interval
 
     On a terminal it is refreshed in place until Ctrl-C; in a log it prints one table per interval.
-    MiB/s is the rate since the previous sample; jobs report their bytes once per second. Granted is
-    the share that the policy gives a job, received its part of the bytes that all jobs moved in the
-    last 5 s, or since it began to transfer. A job that "would wait" is only observed (see 'penstock
+    MiB/s is the rate since the previous sample. Jobs report their bytes once per second; the rate
+    of all jobs is what the I/O nodes measured, plus the direct bytes that jobs reported. Granted is
+    the share that the policy gives a job, or would give where turns are not enforced; received is
+    its part of the bytes that all jobs moved in the last 5 s, or since it began to transfer. "-":
+    the job does not transfer, or began less than about two seconds ago, so that not all jobs have
+    reported, or no job moved anything. A job that "would wait" is only observed (see 'penstock
     mode'), and transfers meanwhile.
     """
     with error_prefix("--interval"):
@@ -155,6 +170,7 @@ def view(before: Sample, after: Sample) -> View:
         return max(moved - earlier.get(key, 0), 0) / elapsed
 
     rates = {job.id: rate(job.id, job.moved_bytes, job.seconds) for job in status.jobs}
+    reported = sum(rate or 0.0 for rate in rates.values())
     jobs = [_job(job, rates[job.id]) for job in status.jobs if job.state == "running"]
     io_nodes = [
         IoNodeView(
@@ -162,13 +178,20 @@ def view(before: Sample, after: Sample) -> View:
             state=node.state,
             queued=node.queued or 0,
             jobs=len(node.jobs),
-            rate=rate(node.id, node.moved_bytes, float("inf")),
+            rate=rate(node.id, node.moved_bytes, float("inf")) if _answers(node) else None,
             operation=node.operation or None,
             pattern=node.pattern or None,
             tuned=node.tuned or {},
         )
         for node in status.io_nodes
     ]
+    served = [node.rate for node in io_nodes if node.number not in before.absent() & after.absent()]
+    forwarded = [rate for rate in served if rate is not None]
+    if forwarded and len(forwarded) == len(served):  # newer than what jobs reported
+        direct = ((("direct", job.id), job.direct_bytes, job.seconds) for job in status.jobs)
+        reported = sum(rate(*job) or 0.0 for job in direct)
+    else:
+        forwarded = []
     return View(
         policy=status.policy,
         mode=status.mode,
@@ -176,7 +199,8 @@ def view(before: Sample, after: Sample) -> View:
         turns=status.turns,
         tuning=status.tuning,
         policy_failures=status.policy_failures,
-        rate=sum(rate or 0.0 for rate in rates.values()),
+        rate=sum(forwarded) + reported,
+        reported_rate=reported,
         bandwidth=status.bandwidth,
         jobs=sorted(jobs, key=_order),
         io_nodes=io_nodes,
@@ -290,9 +314,17 @@ def _head(view: View) -> str:
 
 def _total(view: View) -> str:
     total = f"all jobs: {show_bandwidth(view.rate)}"
-    if view.bandwidth is None:
+    if view.bandwidth is not None:
+        total += f", {view.rate / view.bandwidth:.0%} of {show_bandwidth(view.bandwidth)}"
+    if not view.reported_rate:
         return total
-    return f"{total}, {view.rate / view.bandwidth:.0%} of {show_bandwidth(view.bandwidth)}"
+    direct = f"{show_bandwidth(view.reported_rate)} of it direct, "
+    part = "" if view.reported_rate == view.rate else direct
+    return f"{total} ({part}as jobs last reported)"
+
+
+def _answers(node: IoNodeRecord) -> bool:
+    return node.read_bytes is not UNSET
 
 
 def _row(job: JobView) -> dict[str, str]:

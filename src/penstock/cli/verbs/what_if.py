@@ -24,6 +24,7 @@ from penstock.config import Loaded
 from penstock.errors import InputError, error_prefix
 from penstock.model import Action, Site
 from penstock.policies.base import Packer
+from penstock.printable import display_name
 from penstock.progress import progress
 from penstock.records import Difference, Header, Record, replay
 from penstock.records.reader import SUFFIXES
@@ -31,19 +32,17 @@ from penstock.sim import formats
 from penstock.sim.checks import check as check_workload
 from penstock.sim.evaluate import policy_runs, what_ran
 from penstock.sim.evaluate import what_if as what_if_result
-from penstock.sim.evaluate.what_if import WhatIf
 from penstock.sim.evaluate.what_if_lanes import lanes
 from penstock.sim.evaluate.what_if_packing import pack
 from penstock.sim.evaluate.what_ran import Ran
 from penstock.sim.formats import from_record
-from penstock.sim.formats.from_record import Recording
+from penstock.sim.formats.from_record import Missing, Recording
 from penstock.sim.knowledge import Knowledge
 from penstock.units import show_seconds
 
 FAILED = 1
 RECORDS = "records"
 """The directory of records in a state directory, which the first recorded event makes."""
-ROUNDING = 1e-9
 NOTICED = 0.001
 """Seconds of delay that are worth a note."""
 
@@ -121,7 +120,9 @@ def what_if(*, options: Options, loaded: Loaded, as_json: bool) -> int:
 
     The first lines are the model check: what ran, simulated, against what was recorded. What ran is
     the record's policy in mode enforce, and fair-share in all other modes, where nobody waits.
-    Gains are relative to what ran, simulated, and count only where they exceed the model error.
+    Gains are relative to what ran, simulated, and count only where they exceed the model error: in
+    --json, 'gain' of a metric says nothing unless 'beyond_model_error' of it is true. Where
+    too much of the record is missing, 'judged' is false, and no gain counts.
 
     --check does not simulate: it replays the recorded events, from the first part of the run, and
     compares every decision with the recorded one.
@@ -144,6 +145,8 @@ def _record(files: Sequence[Path]) -> Record:
     for file in files:
         if not file.exists() and file.name == RECORDS and file.parent.is_dir():
             raise InputError(f"{file}: nothing is recorded yet; records begin with the first job")
+        if file.is_file() and file.stat().st_size == 0:
+            raise InputError(f"{file} is empty; a controller writes records while it is up")
         formats.check_readable(file)
         formats.check_suffix(file, SUFFIXES)
     return Record(*files)
@@ -230,9 +233,10 @@ def _simulate(record: Record, loaded: Loaded, options: Options) -> dict[str, Any
             result = what_if_result.compare(recording, ran, runnable, task, bar.advance)
         packed = _packed(recording, packers, loaded, result.ran, site)
     users = {job.user for job in workload.jobs()}
+    notes += filter(None, [] if recording.missing.matters else [str(recording.missing)])
     notes += what_ran.left_out(record, ran, users)
     notes += [*filter(None, [recording.bandwidth.contradiction]), *recording.notes]
-    notes += [*_impossible(result), *_not_simulated(recording)]
+    notes += _not_simulated(recording)
     answer = {
         "record": _about(record, recording, task.knowledge, notes),
         **result.as_json(),
@@ -284,18 +288,6 @@ def _knowledge(loaded: Loaded, header: Header) -> Knowledge:
     return knowledge(loaded)
 
 
-def _impossible(result: WhatIf) -> list[str]:
-    """Return why a value is outside the bounds of its metric."""
-    check = result.model_check["io_slowdown"]
-    values = [check.recorded, *(p.figures["io_slowdown"] for p in result.policies.values())]
-    if not any(value < 1 - ROUNDING for value in values):
-        return []
-    return [
-        "an I/O slowdown below 1 comes from the window: the phases in it are shorter than their "
-        "job's mean, by which the metric divides"
-    ]
-
-
 def _not_simulated(recording: Recording) -> list[str]:
     """Return what turns cost a live site besides waiting, as far as the record shows it."""
     if recording.noticed < NOTICED:
@@ -306,13 +298,23 @@ def _not_simulated(recording: Recording) -> list[str]:
     ]
 
 
+def _missing(missing: Missing) -> dict[str, Any]:
+    return {
+        "events": missing.events,
+        "unmatched": missing.unmatched,
+        "matters": missing.matters,
+    }
+
+
 def _about(
     record: Record, recording: Recording, knowledge: Knowledge, notes: Sequence[str]
 ) -> dict[str, Any]:
     header = record.header
+    source = filter(None, [what_ran.SOURCES.get(header.source)])
     return {
-        "files": [click.format_filename(path) for path in record.paths],
+        "files": [display_name(path) for path in record.paths],
         "run": header.run,
+        "source": header.source,
         "began": datetime.fromtimestamp(header.epoch + header.began, UTC).isoformat(),
         "policy": header.sharing.policy,
         "mode": header.mode,
@@ -321,6 +323,7 @@ def _about(
         "omega": recording.workload.omega,
         "knowledge": knowledge.kind,
         "bandwidth": asdict(recording.bandwidth) | {"fitted": recording.bandwidth.fitted},
+        "missing": _missing(recording.missing),
         "cuts": asdict(recording.cuts),
-        "notes": [*what_if_tables.cuts(asdict(recording.cuts)), *notes],
+        "notes": [*source, *what_if_tables.cuts(asdict(recording.cuts)), *notes],
     }

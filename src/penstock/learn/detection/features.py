@@ -104,9 +104,11 @@ def table(samples: Sequence[Sample], names: Sequence[str]) -> NDArray[np.float64
     return np.array([[f(one.observation) for f in columns] for one in samples], dtype=np.float64)
 
 
-def correlations(samples: Sequence[Sample]) -> list[Correlation]:
-    """Return all candidates, the strongest first."""
-    ordered = np.array([[THESIS_ORDER.index(one.pattern)] for one in samples], np.float64)
+def correlations(
+    samples: Sequence[Sample], order: Sequence[str] = THESIS_ORDER
+) -> list[Correlation]:
+    """Return all candidates, the strongest first; classes are numbered in this order."""
+    ordered = np.array([[order.index(one.pattern)] for one in samples], np.float64)
     alone = np.array([[one.pattern == p for p in PATTERNS] for one in samples], np.float64)
     between = _spearman(np.hstack([table(samples, list(FEATURES)), ordered, alone]))
     with_class = between[: len(FEATURES), len(FEATURES) :].tolist()

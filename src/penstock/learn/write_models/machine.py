@@ -6,6 +6,7 @@ largest number of the write's compute nodes behind one component of stage `b`, a
 of its components in use.
 """
 
+import functools
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -157,7 +158,13 @@ class Machine(
     @property
     def block(self) -> float:
         """Return the default stripe size in bytes."""
-        return units.volume(self.striping.size)
+        return _bytes(self.striping.size)
+
+
+@functools.cache
+def _bytes(size: float | str) -> float:
+    """Read a stripe size; simulated writes ask for the same one hundreds of thousands of times."""
+    return units.volume(size)
 
 
 def load(name: str) -> Machine:

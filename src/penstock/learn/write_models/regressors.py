@@ -69,9 +69,12 @@ class Linear:
         return np.asarray(self.intercept + matrix @ self.coefficients, np.float64)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Moments:
-    """Moments of features and target: count, means, and centred products."""
+    """Moments of features and target: count, means, and centred products.
+
+    It has no slots: what costs most, `rows`, is kept for the next penalty.
+    """
 
     count: int
     mean: Floats
@@ -105,6 +108,7 @@ class Moments:
         spread = np.sqrt(np.diag(self.products)[:-1] / self.count)
         return np.where(spread > 1e-9 * np.abs(self.mean), spread, 0.0)
 
+    @functools.cached_property
     def rows(self) -> tuple[Floats, Floats]:
         """Return rows of standardised features, and their target, that have these moments."""
         scale = np.append(self.scale, 1.0)
@@ -147,7 +151,7 @@ def stored_trees(model: Any) -> list[Tree]:
 
 def fit_moments(technique: str, options: Options, moments: Moments) -> Linear:
     """Fit a linear technique to the moments of samples."""
-    rows, target = moments.rows()
+    rows, target = moments.rows
     penalty = float(options.get("penalty", 0.0))
     if technique == "lasso":
         standardised = _lasso(rows, target, penalty)

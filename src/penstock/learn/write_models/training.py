@@ -77,6 +77,7 @@ class Search:
         self.tag_names = samples.tag_names
         self.training, self.held_out = samples.split(seed=seed)
         self.scales = self.training.distinct_scales
+        self._unions: dict[tuple[int, ...], Moments] = {}
 
     def cells(self, techniques: Sequence[str] = PAPER_TECHNIQUES) -> Iterator[Cell]:
         """Yield every subset of the scales for every technique: 255 of eight scales."""
@@ -111,8 +112,7 @@ class Search:
         if missing := set(cell.scales) - set(self.scales):
             raise InputError(f"no sample to train with has {min(missing)} nodes")
         if cell.technique in LINEAR:
-            moments = add_moments(self._moments[scale] for scale in cell.scales)
-            return regressors.fit_moments(cell.technique, options, moments)
+            return regressors.fit_moments(cell.technique, options, self._of_scales(cell.scales))
         rows = np.isin(self.training.scales, cell.scales)
         return regressors.fit(
             cell.technique,
@@ -128,6 +128,12 @@ class Search:
         for one in sorted(results, key=lambda one: (one.error, one.cell)):
             best.setdefault(one.cell.technique, one)
         return best
+
+    def _of_scales(self, scales: tuple[int, ...]) -> Moments:
+        """Return the moments of the samples of these scales; they are the same for all options."""
+        if scales not in self._unions:
+            self._unions[scales] = add_moments(self._moments[scale] for scale in scales)
+        return self._unions[scales]
 
     @cached_property
     def _training_matrix(self) -> Floats:

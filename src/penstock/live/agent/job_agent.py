@@ -93,6 +93,7 @@ class JobAgent:
         self._phases = 0
         self._phase: PhaseTurn | None = None
         self._sampler = PhaseSampler(pages)
+        self._implausible_logged = False
         self._offered = 0.0  # when the turn was last offered to other jobs
         self._apply(clock(), accepted)
         self._threads = [
@@ -156,8 +157,21 @@ class JobAgent:
             "turn_waited": round(self._waited * 1e9),
             "attached": self._pages.attached,
             "concurrent_calls": self._sampler.concurrent_calls,
+            "implausible": self._implausible(),
         }
         return self._pages.totals() | own | self._fail_opens
+
+    def _implausible(self) -> int:
+        """Return the number of counters that the job wrote impossible values into; log it once."""
+        count = self._pages.implausible()
+        if count and not self._implausible_logged:
+            self._implausible_logged = True
+            log.warning(
+                "job %s wrote impossible values into %d of its counters; they are bounded",
+                self.id,
+                count,
+            )
+        return count
 
     def usage(self) -> messages.Usage:
         """Return where the job's data went."""

@@ -19,6 +19,7 @@ from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.controller.job_table import JobArchive, JobEntry, JobObserver, JobTable
 from penstock.live.controller.listeners import LocalListener
 from penstock.live.controller.peer import Peer, Quotas, RefusalLog, RefusedError
+from penstock.live.controller.policy_watch import watched
 from penstock.live.controller.received_shares import ReceivedShares
 from penstock.live.controller.session import Session
 from penstock.live.controller.status import site_status
@@ -83,6 +84,9 @@ class Controller:
             assign=self._assign,
             clock=clock,
             wall_clock=wall_clock,
+            emulated=deployment.emulate is not None,
+            # Half a lease: the next heartbeat comes before gates open.
+            watch=watched(deployment.config.live.seconds()[0] / 2),
         )
         self.tuning = self._tuning()
         seconds, size = deployment.config.live.retention()

@@ -11,7 +11,9 @@ from penstock.model import Curve, Job, JobId
 from penstock.records import Header, PolicySpec
 
 
-def record_header(config: Config, io_nodes: int, *, epoch: float, now: float) -> Header:
+def record_header(
+    config: Config, io_nodes: int, *, epoch: float, now: float, emulated: bool = False
+) -> Header:
     """Return the header of a deployment's record: everything that its Manager is made of."""
     allocation, placement = config.allocation, None
     allocator = None
@@ -21,6 +23,7 @@ def record_header(config: Config, io_nodes: int, *, epoch: float, now: float) ->
             policy=config.placement.name(allocation.allocator()), options=config.placement.options
         )
     return Header(
+        source="emulated" if emulated else "live",
         run=secrets.token_hex(8),
         epoch=epoch,
         began=now,

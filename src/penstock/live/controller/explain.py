@@ -5,9 +5,9 @@ Everything is read from a Status, so that a saved status can be explained later.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from penstock.errors import InputError, unknown
+from penstock.live.controller import explain_policy
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 from penstock.units import show_bandwidth, show_count, show_seconds, show_volume
@@ -83,7 +83,7 @@ def explain(status: messages.Status, name: str) -> Explanation:
     return Explanation(
         job=job.id,
         now=list(_now(job, status)),
-        did=[*_did(job), *_why_zero(job, status)],
+        did=[*_did(job), *explain_policy.past_place(job, status), *_why_zero(job, status)],
         through=list(_through(job, status)),
         advice=_advice(job, status),
     )
@@ -102,9 +102,9 @@ def _now(job: JobRecord, status: messages.Status) -> Iterator[str]:
     else:
         yield from _doing(job)
         yield from _shares(job, status)
-        yield from _mode(job, status)
-    if job.weight is not None:
-        yield from _place(job, job.weight, status)
+        yield from explain_policy.mode(job, status)
+        if job.mode != "off":
+            yield from explain_policy.place(job, status, enforced=job.mode == "enforce")
 
 
 def _doing(job: JobRecord) -> Iterator[str]:
@@ -112,13 +112,20 @@ def _doing(job: JobRecord) -> Iterator[str]:
     if job.doing == "computing":
         yield "It computes: no I/O phase is in progress."
     elif job.doing == "transferring":
-        share = f"; its share is {job.share:.0%} granted" if job.share else ", without a turn"
-        yield f"It has been transferring for {since}{share}{_received(job)}."
+        turn = ", without a turn" if job.out_of_turn else ""
+        if job.mode == "enforce":
+            shares = f"; its share is {job.share:.0%} granted{_received(job)}"
+        else:
+            shares = f"{_received(job)}; if turns were enforced, its share would be {job.share:.0%}"
+        yield f"It has been transferring for {since}{turn}{shares}."
     elif job.mode == "enforce":
         yield f"It has been waiting for its turn for {since}, {behind(job.behind)}."
         if job.at_most_seconds is not None:
             most = show_seconds(job.at_most_seconds)
-            yield f"It goes on in {most} at the latest (live.max-wait), with or without its turn."
+            yield (
+                f"It goes on in {most} at the latest, with or without its turn: live.max-wait "
+                "counts from the beginning of its phase."
+            )
     else:
         yield (
             f"It transfers; if turns were enforced, it would have been waiting for {since}, "
@@ -166,40 +173,6 @@ def behind(ahead: Sequence[str]) -> str:
     return first + others + (f" and {len(ahead) - 4} more" if len(ahead) > 4 else "")
 
 
-def _mode(job: JobRecord, status: messages.Status) -> Iterator[str]:
-    owner = "the site's"
-    if status.mode != "off" and job.user in status.modes:
-        owner = f"{job.user}'s own"
-    meaning = {"enforce": "it waits for its turns", "off": "the kill switch is on, no job waits"}
-    yield f"Its mode is {job.mode} ({owner}): {meaning.get(job.mode or '', 'it never waits')}."
-
-
-def _place(job: JobRecord, weight: float, status: messages.Status) -> Iterator[str]:
-    if job.group is None:
-        turns = "it takes turns with no other job"
-    elif status.policy.startswith("set-"):
-        turns = f"it is in set {job.group}, and takes turns with the jobs of that set"
-    else:
-        turns = f"it is in group {job.group!r}, and takes turns with the jobs of that group"
-    yield f"Under {status.policy} {turns}; its weight is {weight:.3g}."
-    if job.w_iter is None:
-        yield "The length of its iterations (w_iter) is not known yet: that takes two phases."
-        if status.policy.startswith("set-"):
-            yield "Until then it is in the set of jobs with no history, with that set's weight."
-    elif job.iterations:
-        source = f"{show_count(job.iterations, 'iteration')} of this run"
-        if job.earlier_iterations:
-            source += f" and earlier runs of {_application(job)}"
-        yield f"Its w_iter is {show_seconds(job.w_iter)}, learnt from {source}."
-    else:
-        yield f"Its w_iter is {show_seconds(job.w_iter)}, from what is known of its application."
-
-
-def _application(job: JobRecord) -> str:
-    name = PurePath(job.executable).name
-    return f"the application {name!r}" if name else "its application"
-
-
 def _did(job: JobRecord) -> Iterator[str]:
     counters = job.counters
     left = counters.get("left_bytes", 0)
@@ -209,6 +182,11 @@ def _did(job: JobRecord) -> Iterator[str]:
         f"{show_volume(counters.get('read_bytes', 0))} read, "
         f"{show_volume(counters.get('write_bytes', 0))} written{kernel}."
     )
+    if implausible := counters.get("implausible", 0):
+        yield (
+            f"It wrote impossible values into {show_count(implausible, 'counter')} of its own: its "
+            "figures say nothing."
+        )
     if job.reconnected is not None:
         after = show_seconds(max(job.reconnected - job.began, 0.0))
         yield (
@@ -227,13 +205,18 @@ def _did(job: JobRecord) -> Iterator[str]:
         )
     if job.best_bandwidth:
         yield f"Its best phase reached {show_bandwidth(job.best_bandwidth)}."
+    waits, without = job.doing == "waiting", ", without its present wait"
     # A job counts its own waits, too: the controller does not know those of an earlier one.
     if waited := job.turn_waited_seconds or counters.get("turn_waited", 0) / 1e9:
-        yield f"It waited for turns for {_with_part(waited, job)}."
+        # The present wait is in it, unless the mode changed during it.
+        lacks = waits and job.mode == "enforce" and waited < (job.since_seconds or 0.0)
+        yield f"It waited for turns for {_with_part(waited, job)}{without if lacks else ''}."
     observed = [mode for mode in UNENFORCED if job.phases_by_mode.get(mode)]
     if would := job.would_have_waited_seconds:
-        yield f"Enforced, it would have waited for turns for {_with_part(would, job)}."
-    elif observed and job.doing != "waiting":
+        lacks = waits and job.mode != "enforce"
+        wait = _with_part(would, job) + (without if lacks else "")
+        yield f"Enforced, it would have waited for turns for {wait}."
+    elif observed and not waits:
         yield (
             f"It was not made to wait in mode {' or '.join(observed)}; enforced, it would not "
             "have waited either."
@@ -254,9 +237,10 @@ def _in_phases(job: JobRecord) -> float:
 
 def _by_mode(job: JobRecord) -> str:
     counts = {mode: count for mode, count in job.phases_by_mode.items() if count}
-    if len(counts) < 2:
-        return ""
-    return "; " + ", ".join(f"{count:,} in mode {mode}" for mode, count in counts.items())
+    if len(counts) == 1:
+        return f"; {'all ' if job.phases > 1 else ''}in mode {next(iter(counts))}"
+    separator = "; " if counts else ""
+    return separator + ", ".join(f"{count:,} in mode {mode}" for mode, count in counts.items())
 
 
 def _why_zero(job: JobRecord, status: messages.Status) -> Iterator[str]:
@@ -331,17 +315,23 @@ def _advice(job: JobRecord, status: messages.Status) -> str | None:
     for counter, advice in AFTER_FAIL_OPENS.items():
         if job.counters.get(counter):
             return advice
-    waits = job.turn_waited_seconds or 0.0
+    waits, over = job.turn_waited_seconds or 0.0, job.state != "running"
     if _part(max(waits, job.would_have_waited_seconds or 0.0), job) >= MUCH:
-        if job.mode == "enforce" and job.w_iter is None and job.phases < 2:
+        new = job.w_iter is None and job.phases < 2 and status.policy.startswith("set-")
+        if job.mode == "enforce" and new and not over:
             return "Give it time: it is in the set of jobs with no history until its second phase."
         verb = "waits" if waits else "would wait"
+        if over:
+            verb = "waited" if waits else "would have waited"
         return (
             f"It {verb} much under {status.policy}: 'penstock what-if STATE/records' compares it "
             "with other policies (STATE: the site's state directory)."
         )
     if job.direct_bytes > job.moved_bytes / 2 and job.io_nodes:
-        return "Most of its data goes direct: docs/live/client-library.md lists the calls that do."
+        goes = "went" if over else "goes"
+        return (
+            f"Most of its data {goes} direct: docs/live/client-library.md lists the calls that do."
+        )
     return None
 
 

@@ -10,6 +10,7 @@ from penstock.errors import InputError, unknown
 from penstock.live.protocol.job_record import (
     FAIL_OPENS,
     JobRecord,
+    ZeroBytes,
     direct_bytes,
     fail_opens,
     forwarded_bytes,
@@ -48,6 +49,12 @@ class JobEntry:
     maps: int = 0  # maps sent since it began; its counter `maps` says how many it has taken
     state: str = "running"  # or ended, or lost: its connection broke
     status: int | None = None
+    phase_seen: bool = False  # it reported a phase, later than its counters perhaps
+
+    @property
+    def zero_bytes_reason(self) -> ZeroBytes | None:
+        """Why no data of it was seen."""
+        return None if self.phase_seen else zero_bytes_reason(self.counters)
 
     @property
     def io_nodes_used(self) -> list[int]:
@@ -84,7 +91,7 @@ class JobEntry:
             io_nodes=list(self.io_nodes),
             io_nodes_used=self.io_nodes_used,
             bytes_by_io_node=self.usage.io_nodes,
-            zero_bytes_reason=zero_bytes_reason(counters),
+            zero_bytes_reason=self.zero_bytes_reason,
             forwarded_bytes=forwarded_bytes(counters),
             direct_bytes=direct_bytes(counters),
             fail_opens=fail_opens(counters),

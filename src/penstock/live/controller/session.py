@@ -140,6 +140,7 @@ class Session:
         """Handle a job's message that has no answer."""
         match message:
             case messages.PhaseBegan():
+                job.phase_seen = True
                 self._controller.turn_service.phase_began(job, message)
             case messages.PhaseEnded():
                 self._controller.turn_service.phase_ended(job, message)

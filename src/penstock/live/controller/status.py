@@ -10,7 +10,8 @@ from msgspec import structs
 
 from penstock.files import reason
 from penstock.live.controller.io_nodes import IoNode
-from penstock.live.controller.turns import Turns, TurnState
+from penstock.live.controller.policy_watch import Watch
+from penstock.live.controller.turns import Phase, Turns, TurnState
 from penstock.live.deployment.spec import ANSWER_TIMEOUT
 from penstock.live.protocol import messages
 from penstock.live.protocol.io_node_record import IoNodeRecord
@@ -99,12 +100,19 @@ def with_progress(record: JobRecord, state: TurnState) -> JobRecord:
 
 
 def with_turn(
-    record: JobRecord, turns: Turns, id: JobId, *, mode: str, longest_wait: float, now: float
+    record: JobRecord,
+    turns: Turns,
+    id: JobId,
+    *,
+    mode: str,
+    longest_wait: float,
+    now: float,
+    watch: Watch,
 ) -> JobRecord:
     """Return a job's record with its phases and its turn; `id` is that of its turns."""
     state, manager = turns.states[id], turns.manager
     job, group, weight = manager.jobs[id], None, None
-    with suppress(Exception):  # a policy file may raise anything
+    with suppress(BaseException), watch():  # a policy file may raise anything, or never return
         group = manager.rule.group(job, turns.ledger)
         weight = manager.rule.weight(job, turns.ledger)
     period, phase = manager.period(id), state.phase
@@ -118,21 +126,36 @@ def with_turn(
         iterations=period.iterations if period else 0,
         earlier_iterations=period.earlier_iterations if period else 0,
     )
+    if phase is not None and not phase.observed:  # else its end says which part was a wait
+        waited = state.waited + phase.waited_until(now)
+        record = structs.replace(record, turn_waited_seconds=waited)
     if phase is None or record.state != "running":
         return record
     if phase.is_waiting:
-        waited = now - phase.began
         return structs.replace(
             record,
             doing="waiting",
-            since_seconds=waited,
-            at_most_seconds=max(longest_wait - waited, 0.0),
+            since_seconds=now - phase.since,
+            at_most_seconds=waits_at_most(phase, longest_wait, now),
             behind=manager.ahead_of(id),
         )
     since = now if phase.transfers_since is None else phase.transfers_since
     return structs.replace(
-        record, doing="transferring", since_seconds=now - since, share=turns.share(id)
+        record,
+        doing="transferring",
+        since_seconds=now - since,
+        share=turns.share(id),
+        out_of_turn=not turns.has_turn(id),
     )
+
+
+def waits_at_most(phase: Phase, longest: float, now: float) -> float:
+    """Return how much longer a phase can wait.
+
+    The controller counts from the beginning of the phase, turns that it lost since included; its
+    agent counts waits only, also those before it yielded its turn.
+    """
+    return max(longest - max(now - phase.began, phase.waited_until(now)), 0.0)
 
 
 class TurnWaits:

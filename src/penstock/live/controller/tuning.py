@@ -132,7 +132,8 @@ class Tuning:
         self._interval, self._deadline = section.seconds()
         self._model = ModelFile(section.model)
         self.experience = Experience(
-            {p.name: section.tuner(seed=k) for k, p in enumerate(self.parameters)}
+            {p.name: section.tuner(seed=k) for k, p in enumerate(self.parameters)},
+            interruptible=False,  # SIGINT stops the controller by a handler of its own
         )
         self._checkpoint = Checkpoint(folder, section.policy, wall_clock)
         self._checkpoint.read(self.experience)

@@ -20,6 +20,7 @@ from penstock.live.controller.gate_slices import GateSlicer
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.modes import DEFAULT, Modes
 from penstock.live.controller.multi_host_jobs import MultiHostJob, MultiHostJobs
+from penstock.live.controller.policy_watch import Watch, failure_text, unwatched
 from penstock.live.controller.status import TurnWaits, with_progress, with_turn
 from penstock.live.controller.turns import PhaseReport, Release, Turns, TurnState
 from penstock.live.protocol import messages
@@ -56,10 +57,18 @@ class TurnService:
         assign: Callable[[Assign], None],
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
+        emulated: bool = False,
+        watch: Watch = unwatched,
     ) -> None:
-        """`send` sends a message to a job, `set_weights` the weights of jobs to the I/O nodes."""
+        """`send` sends a message to a job, `set_weights` the weights of jobs to the I/O nodes.
+
+        `watch` ends decisions that take too long.
+        """
+        self._watch = watch
         self._clock = clock
-        self.header = record_header(config, io_nodes, epoch=wall_clock() - clock(), now=clock())
+        self.header = record_header(
+            config, io_nodes, epoch=wall_clock() - clock(), now=clock(), emulated=emulated
+        )
         knows(config.sharing.sharing().needs)
         self.turns = Turns(*self.header.manager())
         self.policy = config.sharing.policy
@@ -187,6 +196,9 @@ class TurnService:
                 mode=self._mode(whole.id),
             )
         )
+        phase = self.turns.states[whole.id].phase
+        if phase is not None and phase.released:  # it went on transferring: no action says so
+            self._update_weights({whole.id: phase.weight})
 
     def phase_ended(self, job: JobEntry, message: messages.PhaseEnded) -> None:
         """A job's phase is over, on this host at least."""
@@ -252,6 +264,7 @@ class TurnService:
             mode=self.modes.of(record.user),
             longest_wait=self.longest_wait,
             now=self._clock(),
+            watch=self._watch,
         )
 
     # Background work.
@@ -282,12 +295,21 @@ class TurnService:
     # From decisions to messages.
 
     def _decide(self, decide: Callable[[], Sequence[Action | Release]]) -> None:
+        began = self._clock()
         try:
-            actions = decide()
-        except Exception:  # a policy file may raise anything, and no job may wait for it
+            with self._watch():
+                actions = decide()
+        except BaseException as error:  # a policy may raise anything, and no job may wait for it
             self.failures += 1
-            log.exception("policy %s failed; waiting jobs go on without a turn", self.policy)
+            text = failure_text(self._watch, self.turns.manager.rule.policy, error)
+            log.error("policy %s failed; waiting jobs go on without a turn\n%s", self.policy, text)
             actions = self.turns.release_all(self._clock())
+        if (seconds := self._clock() - began) > self.lease / HEARTBEATS:
+            log.warning(
+                "slow policy: a decision of %s took %.2g s; all gates open after %g s without a "
+                "heartbeat, and none is sent meanwhile",
+                *(self.policy, seconds, self.lease),
+            )
         self._slicer.changed()
         weights: dict[JobId, float] = {}
         for action in actions:
@@ -349,14 +371,9 @@ class TurnService:
 
     def _is_awaited(self, id: JobId) -> bool:
         """Tell whether another job waits for the turn that this one has."""
-        phase = self.turns.states[id].phase
-        return (
-            phase is not None
-            and phase.admitted is not None
-            and any(
-                self._is_enforced(other) and id in self.turns.manager.ahead_of(other)
-                for other, _ in self.turns.waiting()
-            )
+        return self.turns.has_turn(id) and any(
+            self._is_enforced(other) and id in self.turns.manager.ahead_of(other)
+            for other, _ in self.turns.waiting()
         )
 
     def _unreported_wait(self, whole: MultiHostJob) -> float | None:
@@ -381,7 +398,10 @@ class TurnService:
         return {
             id: weight
             for id, weight in self.turns.weights().items()
-            if self._is_enforced(id) and all(map(self._is_direct, self.members(id)))
+            # Agents keep the gate of a phase without a turn open.
+            if self.turns.has_turn(id)
+            and self._is_enforced(id)
+            and all(map(self._is_direct, self.members(id)))
         }
 
     def _set_gate(self, id: JobId, open_: bool) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from penstock.core.ledger import Ledger, decide
 from penstock.core.manager import Manager
-from penstock.core.wait import Wait, release_overdue
+from penstock.core.wait import Wait, heaviest, release_overdue
 from penstock.learn.phases import MEASURABLE
 from penstock.model import (
     Action,
@@ -204,6 +204,7 @@ class Turns:
             state.phase = Phase(number=number, began=now, since=now, alone=self._join(job))
             state.phase.set_mode(mode)
             if transferring is not None:
+                state.phase.weight = self._heaviest()
                 state.phase.began -= transferring
                 state.phase.released, state.phase.transfers_since = True, state.phase.began
         suspended, state.suspended = state.suspended, None
@@ -257,18 +258,19 @@ class Turns:
 
     def release_overdue(self, now: float, longest: float) -> list[Release]:
         """Release phases that waited for longer than any may; their order stays as it is."""
-        overdue = list(release_overdue(list(self.waiting()), now, longest))
+        weight = self._heaviest()
+        overdue = list(release_overdue(list(self.waiting()), now, longest, lambda _: weight))
         for job, _ in overdue:
             self.observer.phase_changed(job)
         return [Release(job=job, weight=phase.weight) for job, phase in overdue]
 
     def release_all(self, now: float) -> list[Release]:
         """Release all waiting phases: the policy that should have admitted them failed."""
-        waiting = list(self.waiting())
+        waiting, weight = list(self.waiting()), self._heaviest()
         for job, phase in waiting:
-            phase.release(now)
+            phase.release(now, weight)
             self.observer.phase_changed(job)
-        return [Release(job=job, failed=True) for job, _ in waiting]
+        return [Release(job=job, weight=weight, failed=True) for job, _ in waiting]
 
     def suspend_silent(self, now: float, longest: float) -> list[Action]:
         """Take the turns of jobs that have not reported for this long: others wait for them."""
@@ -279,7 +281,7 @@ class Turns:
         ]
         for state in map(self.states.__getitem__, silent):
             if (phase := state.phase) is not None:
-                phase.release(now)
+                phase.release(now, phase.weight)
                 state.suspended = phase
         return [action for job in silent for action in self._interrupt(now, job)]
 
@@ -295,12 +297,21 @@ class Turns:
                 yield job, state.phase
 
     def weights(self) -> dict[JobId, float]:
-        """Return the weights of the jobs that transfer."""
+        """Return the weights of the jobs that transfer, with or without a turn."""
         return {
             job: state.phase.weight
             for job, state in self.states.items()
-            if state.phase is not None and state.phase.admitted is not None
+            if state.phase is not None and not state.phase.is_waiting
         }
+
+    def has_turn(self, job: JobId) -> bool:
+        """Tell whether a job has its turn; without one, it may transfer after a release."""
+        phase = self.states[job].phase
+        return phase is not None and phase.admitted is not None
+
+    def _heaviest(self) -> float:
+        """Return the weight of a phase that transfers without a turn from now on."""
+        return heaviest(state.phase for state in self.states.values() if state.phase is not None)
 
     def share(self, job: JobId) -> float:
         """Return the part of the file system that a job is granted now."""
@@ -353,7 +364,7 @@ class Turns:
         seconds = None if report is None else report.seconds
         try:
             event, actions = decide(self.manager, self.ledger, event)
-        except Exception:
+        except BaseException:
             # Ledger and Manager have handled a part of it: so must a replay.
             self.record(replace(event, time=self.ledger.now), (), moved, True, seconds)
             raise

@@ -10,7 +10,10 @@ import msgspec
 
 
 class Gain(msgspec.Struct, frozen=True, kw_only=True):
-    """Improvement over what ran, simulated, per metric: 0.1 is ten percent better."""
+    """Improvement over what ran, simulated, per metric: 0.1 is ten percent better.
+
+    It counts only where `beyond_model_error` is true.
+    """
 
     utilization: float | None
     max_stretch: float | None
@@ -37,6 +40,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     recorded: float | None
     simulated: float | None
     error: float | None
+    bar: float | None  # the relative difference that a gain must exceed
+    by_run_times: bool  # whether job_error sets it
 
 
 class ModelCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,11 +91,20 @@ class FittedBandwidth(msgspec.Struct, frozen=True, kw_only=True):
     fitted: float | None
 
 
+class MissingEvents(msgspec.Struct, frozen=True, kw_only=True):
+    """Events that are missing in the record; `matters`: enough to change figures."""
+
+    events: int | None  # null: the record's events have no numbers
+    unmatched: int  # recorded events that do not follow from those before
+    matters: bool
+
+
 class AboutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record that was simulated."""
 
     files: list[str]
     run: str
+    source: Literal["live", "emulated", "simulated"] | None
     began: str
     policy: str
     mode: str | None
@@ -99,6 +113,7 @@ class AboutRecord(msgspec.Struct, frozen=True, kw_only=True):
     omega: float | None
     knowledge: str
     bandwidth: FittedBandwidth
+    missing: MissingEvents
     cuts: dict[str, int]
     notes: list[str]
 
@@ -143,6 +158,8 @@ class WhatIfResult(msgspec.Struct, frozen=True, kw_only=True):
     record: AboutRecord
     ran: str
     verdict: str
+    judged: bool  # false: gains say nothing
+    not_judged: str | None  # why
     model_check: ModelCheck
     job_error: float | None  # mean relative error of the jobs' run times
     policies: dict[str, Figures]

@@ -29,16 +29,6 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
     io_nodes_used: Annotated[
         list[int], Meta(description="I/O nodes that have moved data for it, now or earlier.")
     ] = []
-    zero_bytes_reason: Annotated[
-        ZeroBytes | None,
-        Meta(
-            description="Why no data of it was seen. not attached: no process of it loaded the "
-            "client library; wrote elsewhere: it opened files for writing, all outside the managed "
-            "directories; no file opened: none that the client library could see; no data call: "
-            "it opened managed files, and no read or write was seen. Null: data was seen, or its "
-            "agent is of an older version."
-        ),
-    ] = None
     forwarded_bytes: Annotated[Count, Meta(description="Bytes moved by I/O nodes.")]
     direct_bytes: Annotated[Count, Meta(description="Bytes moved without an I/O node.")]
     fail_opens: Annotated[Count, Meta(description="Calls let through unmanaged.")]
@@ -75,6 +65,16 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
         ),
     ] = None
     ended: Annotated[float | None, Meta(description="End, in seconds since the epoch.")] = None
+    zero_bytes_reason: Annotated[
+        ZeroBytes | None,
+        Meta(
+            description="Why no data of it was seen. not attached: no process of it loaded the "
+            "client library; wrote elsewhere: it opened files for writing, all outside the managed "
+            "directories; no file opened: none that the client library could see; no data call: "
+            "it opened managed files, and no read or write was seen. Null: data was seen, or a "
+            "phase, whose first call may still wait; or its agent is of an older version."
+        ),
+    ] = None
     counters: Annotated[dict[str, int], Meta(description="Its counters, over all threads.")] = {}
     bytes_by_io_node: Annotated[
         dict[str, int], Meta(description="Bytes moved by each I/O node, by its number.")
@@ -86,7 +86,7 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
         dict[str, int], Meta(description="Its phases by the mode in which they ended.")
     ] = {}
     turn_waited_seconds: Annotated[
-        float | None, Meta(description="Time that its phases waited for turns.")
+        float | None, Meta(description="Time that its phases waited for turns, up to now.")
     ] = None
     would_have_waited_seconds: Annotated[
         float | None,
@@ -115,22 +115,33 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
         Meta(description="computing, transferring or waiting; or its state, once it ended."),
     ] = None
     since_seconds: Annotated[
-        float | None, Meta(description="For how long it has been transferring or waiting.")
+        float | None, Meta(description="For how long it has been transferring, or waiting.")
     ] = None
     at_most_seconds: Annotated[
-        float | None, Meta(description="How much longer it can wait (live.max-wait).")
+        float | None,
+        Meta(description="How much longer it can wait: until live.max-wait after its phase began."),
     ] = None
     behind: Annotated[list[str], Meta(description="Jobs that it waits for.")] = []
     share: Annotated[
         float,
-        Meta(description="Share granted: the part of the bandwidth that the policy gives it now."),
+        Meta(
+            description="Share granted: its weight over the weights of all that transfer now, with "
+            "or without a turn."
+        ),
     ] = 0.0
+    out_of_turn: Annotated[
+        bool,
+        Meta(
+            description="It transfers without a turn: it waited for live.max-wait, the policy "
+            "failed, or it was transferring when the controller began."
+        ),
+    ] = False
     received: Annotated[
         float | None,
         Meta(
             description="Share received: its part of the bytes that all jobs moved in the last 5 "
             "s, or since it began to transfer if that is later. Null: it does not transfer, or it "
-            "is too early to tell."
+            "is too early to tell, or no job moved anything."
         ),
     ] = None
     group: Annotated[str | None, Meta(description="Its group; null: it shares with everybody.")] = (
@@ -162,8 +173,13 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
 
 
 def zero_bytes_reason(counters: Mapping[str, int]) -> ZeroBytes | None:
-    """Return why no data of a job was seen; None: some was, or its agent does not say."""
-    if "attached" not in counters or forwarded_bytes(counters) + direct_bytes(counters):
+    """Return why no data of a job was seen; None: some was, or its agent does not say.
+
+    A phase begins with a data call: its bytes are counted once it was let through.
+    """
+    if "attached" not in counters or counters.get("phases", 0):
+        return None
+    if forwarded_bytes(counters) + direct_bytes(counters):
         return None
     if not counters["attached"]:
         return "not attached"

@@ -243,7 +243,7 @@ class PhaseEnded(Message, frozen=True, kw_only=True):
     """From a job, unanswered: the phase ended `idle` seconds ago."""
 
     phase: int
-    bytes: int
+    bytes: Count  # a record with more could not be read
     seconds: float  # from its turn, or from its beginning if it had no turn, to its last call
     waited: float  # seconds for its turn
     idle: float = 0.0

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from penstock.errors import InputError
 from penstock.live.protocol import _page_layout as layout
 from penstock.live.protocol.messages import Node
+from penstock.printable import printable
 
 VERSION, ROOTS, ROOT_BYTES, SLOTS = layout.VERSION, layout.ROOTS, layout.ROOT_BYTES, layout.SLOTS
 MAP_NODES, JOB_BYTES, TOKEN_BYTES = layout.MAP_NODES, layout.JOB_BYTES, layout.TOKEN_BYTES
@@ -110,13 +111,10 @@ _NAMES = tuple(field.name for field in fields(SlotCounters))
 _COLUMN = {name: offset // 8 for name, offset in layout.SLOT_FIELDS.items()}
 """The word of a slot in which a counter is."""
 _SUMMED = tuple(n for n in _NAMES if n not in {"pid", "last_call", "in_flight", "waiting"})
+LARGEST_COUNTER = 2**63 - 1
+"""The largest counter that is reported: no job reaches it, but one may write it."""
 _MOVED = ("read_bytes", "write_bytes", "left_bytes")
 _STRIDE = SLOT_BYTES // 8
-
-
-def _printable(path: bytes) -> str:
-    text = path.decode("utf-8", "replace")
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 class SharedPages:
@@ -291,18 +289,26 @@ class SharedPages:
         return {name: self.total(name) for name in _SUMMED}
 
     def total(self, name: str) -> int:
-        """Return one counter, summed over threads."""
-        return sum(self._column(name))
+        """Return one counter, summed over threads, and bounded."""
+        return min(sum(self._column(name)), LARGEST_COUNTER)
+
+    def implausible(self) -> int:
+        """Return how many counters are bounded because the job wrote more than is possible."""
+        sums = [*(sum(self._column(name)) for name in _SUMMED), *self._node_bytes()]
+        return sum(value > LARGEST_COUNTER for value in sums)
 
     def moved_bytes(self) -> int:
         """Return the bytes that the job has transferred."""
-        return sum(map(self.total, _MOVED))
+        return min(sum(map(self.total, _MOVED)), LARGEST_COUNTER)
 
     def bytes_by_io_node(self) -> dict[int, int]:
         """Return the bytes that each I/O node moved for the job, by its number."""
+        counted = enumerate(self._node_bytes())
+        return {number: min(moved, LARGEST_COUNTER) for number, moved in counted if moved}
+
+    def _node_bytes(self) -> list[int]:
         first = layout.NODE_BYTES // 8
-        counted = self._counted[first : first + MAP_NODES].tolist()
-        return {number: moved for number, moved in enumerate(counted) if moved}
+        return self._counted[first : first + MAP_NODES].tolist()
 
     def directories_elsewhere(self) -> list[str]:
         """Return the first directories outside the roots in which the job opened files to write.
@@ -315,7 +321,9 @@ class SharedPages:
         )
         paths = (path[:length] for state, length, path in entries if state == _COMPLETE)
         # Two processes may have written the same one.
-        return list(dict.fromkeys(_printable(path) for path in paths if path))
+        return list(
+            dict.fromkeys(printable(path.decode("utf-8", "replace")) for path in paths if path)
+        )
 
     def last_call(self) -> int:
         """Return when the last data call ended, nanoseconds of CLOCK_MONOTONIC; 0: no call yet."""

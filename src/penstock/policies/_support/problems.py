@@ -33,7 +33,13 @@ _KINDS: Mapping[str, _Kind] = {
     "sharing": _Kind(
         required={"group": 1, "weight": 1, "turn": 2},
         optional={"observe": 2},
-        attributes={"preemptive": bool, "dynamic": bool, "reweighs": bool, "places": int},
+        attributes={
+            "preemptive": bool,
+            "dynamic": bool,
+            "reweighs": bool,
+            "in_order": bool,
+            "places": int,
+        },
         needs=NEEDS.keys(),
     ),
     "allocation": _Kind(
@@ -148,6 +154,6 @@ def _needs(kind: str, policy: Any) -> list[str]:
     known = _KINDS[kind].needs
     all_known = ", ".join(sorted(known)) or "nothing"
     return [
-        f"needs {need!r} is unknown; a {kind} policy may need {all_known}"
+        f"needs {need!r} is unknown; {kind} policies may need {all_known}"
         for need in sorted(needs - known)
     ]

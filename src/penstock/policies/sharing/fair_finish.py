@@ -22,6 +22,7 @@ class FairFinish(ByArrival):
     """One group, re-chosen at every event by remaining I/O times a power of the yield."""
 
     preemptive: ClassVar[bool] = True
+    in_order: ClassVar[bool] = True
     dynamic: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"progress", "remaining"})
 

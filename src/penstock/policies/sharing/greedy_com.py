@@ -20,6 +20,7 @@ class GreedyCom(ByArrival):
     """One group, re-chosen at every event by the least remaining I/O of the phase."""
 
     preemptive: ClassVar[bool] = True
+    in_order: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
     def __init__(self, *, hedge: float = 0.2, unknown: float = 100.0) -> None:

@@ -15,6 +15,7 @@ class GreedyYield(ByArrival):
     """One group, re-chosen at every event by the lowest progress / age."""
 
     preemptive: ClassVar[bool] = True
+    in_order: ClassVar[bool] = True
     dynamic: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"progress"})
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from penstock import registry
 from penstock.errors import InputError
 from penstock.model import Context, Value
+from penstock.policies._support.asking import ask
 from penstock.policies._support.bandit import Bandit
 from penstock.policies.base import Tuner
 
@@ -239,11 +240,15 @@ class _OneByOne:
             rows.tolist(), columns.tolist(), rewards.tolist(), strict=True
         ):
             repetition, scenario = divmod(row, len(self._contexts))
-            self._tuners[repetition].learn(self._contexts[scenario], self._values[column], reward)
+            context, value = self._contexts[scenario], self._values[column]
+            ask(self._tuners[repetition], "learn", context, value, reward)
 
     def _choose(self, row: int) -> Value:
         repetition, scenario = divmod(row, len(self._contexts))
-        return self._tuners[repetition].choose(self._contexts[scenario], self._values)
+        value: Value = ask(
+            self._tuners[repetition], "choose", self._contexts[scenario], self._values
+        )
+        return value
 
 
 def _binned(worlds: Sequence[Rewards], choices: NDArray[np.int8], bin: int) -> Learning:

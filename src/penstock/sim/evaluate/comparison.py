@@ -9,7 +9,6 @@ run again.
 import hashlib
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -26,10 +25,9 @@ from penstock.campaign.executors import ExecutorError, WorkerPool
 from penstock.campaign.executors.dispatch import PATIENCE, Piece, complete, result
 from penstock.campaign.journal import CellId, Entry, Journal, Value
 from penstock.errors import error_prefix
-from penstock.sim.evaluate.draws import fingerprint
 from penstock.sim.workload import Workload
 
-VERSION = 2
+VERSION = 3
 """Increase it whenever the same cell would give other figures."""
 LISTS = ("ids", "details")
 
@@ -220,13 +218,8 @@ def _figures(row: Mapping[str, Value], about: Mapping[str, Any]) -> dict[str, An
     return figures
 
 
-def display_name(path: Path) -> str:
-    """Return the path as text, with a replacement for bytes that are not UTF-8."""
-    return os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
 def _digest(workload: Workload) -> str:
-    digest = hashlib.sha256(fingerprint(workload))
+    digest = hashlib.sha256(workload.fingerprint())
     for name in LISTS:
         digest.update(f"{name} {getattr(workload, name)!r}".encode())
     return digest.hexdigest()

@@ -2,12 +2,18 @@
 
 Loading a policy finds what is wrong with its form (penstock.policies._support.problems). This finds
 what is wrong with its answers: that the same question has the same answer, that a sharing policy is
-simulated by the engine as the controller's own logic decides, that it says what it must know, and
-that allocators, placers, packers and tuners answer for every job and within what there is.
+simulated by the engine as the controller's own logic decides, that it changes neither jobs nor
+view, that it says what it must know, that jobs listed in another order are decided alike, and that
+allocators, placers, packers and tuners answer for every job and within what there is. It is a test
+on a few workloads, and no proof; `warnings` are of what such a test may miss.
 """
 
+import ast
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,7 +22,8 @@ from penstock import registry
 from penstock.core import arbiter
 from penstock.data import mn4_patterns
 from penstock.errors import InputError
-from penstock.model import Context, Job, Request, Site, Snapshot
+from penstock.model import Context, Job, ReadOnlyView, Request, Site, Snapshot
+from penstock.policies._support.purity import impure_imports, impurities
 from penstock.policies.base import Rule, Sharing
 from penstock.sim import engine, reference
 from penstock.sim.evaluate import packs
@@ -52,14 +59,28 @@ def check(kind: str, name: str, options: Mapping[str, Any] | None = None) -> lis
         problems.extend(_CHECKS[kind](make))
     except InputError as error:
         problems.append(str(error))
-    except Exception as error:  # of the policy itself
+    except (Exception, SystemExit) as error:  # of the policy itself
         problems.append(f"it raises {type(error).__name__}: {error}")
     return problems
 
 
+def warnings(kind: str, name: str) -> list[str]:
+    """Return what in a policy's source may make it impure, one sentence each."""
+    source = inspect.getsourcefile(registry.load(kind, name))
+    if source is None:
+        return ["its source cannot be read: whether it is pure is not known"]
+    tree = ast.parse(Path(source).read_bytes())
+    return [
+        f"line {line}: {what}; a policy has no clock, chance, file or process of its own"
+        for line, what in sorted({*impurities(tree), *impure_imports(tree)})
+    ]
+
+
 def _sharing(make: Callable[[], Sharing]) -> Iterator[str]:
     yield from _same_answers(make)
+    yield from _changes(make)
     yield from _needs(make)
+    yield from _order(make)
     for label, workload in _workloads():
         for knowledge in (Knowledge(), Knowledge(kind="learned"), Knowledge(kind="noisy")):
             where = f"on {label} with {knowledge.kind} knowledge"
@@ -95,19 +116,25 @@ def _workloads() -> Iterator[tuple[str, Workload]]:
             profile=np.ones(4),
         ),
     )
-    rng = np.random.default_rng(7)
-    yield (
-        "narrow jobs",
-        Workload(
-            compute=rng.uniform(0, 5, 40),
-            io=rng.uniform(0, 3, 40),
-            offsets=np.arange(0, 41, 5),
-            release=rng.uniform(0, 4, 8),
-            max_share=rng.uniform(0.2, 1, 8),
-            profile=np.ones(8),
-        ),
-    )
+    yield "narrow jobs", _narrow_jobs()
     yield "jobs of paper io-sets", io_sets(three_profiles(2, 2, 2), seed=3, horizon=300.0)
+
+
+def _narrow_jobs() -> Workload:
+    rng = np.random.default_rng(7)
+    return Workload(
+        compute=rng.uniform(0, 5, 40),
+        io=rng.uniform(0, 3, 40),
+        offsets=np.arange(0, 41, 5),
+        release=rng.uniform(0, 4, 8),
+        max_share=rng.uniform(0.2, 1, 8),
+        profile=np.ones(8),
+    )
+
+
+def _job(w_iter: float | None) -> Job:
+    hints = MappingProxyType({"profile": w_iter or 1.0})
+    return Job(id="j", serial=1, w_iter=w_iter, hints=hints)
 
 
 def _same_answers(make: Callable[[], Sharing]) -> Iterator[str]:
@@ -115,13 +142,26 @@ def _same_answers(make: Callable[[], Sharing]) -> Iterator[str]:
     if one.observes:
         return  # what it answers depends on what it has seen
     for w_iter in W_ITERS:
-        job = Job(id="j", serial=1, w_iter=w_iter, hints={"profile": w_iter or 1.0})
+        job = _job(w_iter)
         request = Request(job=job, arrival=1.0, resources=(0,), io=5.0)
-        view = _Spy()
+        view = ReadOnlyView(_Spy())
         for method, subject in (("group", job), ("weight", job), ("turn", request)):
             answers = [getattr(rule, method)(subject, view) for rule in (one, one, other)]
             if not answers[0] == answers[1] == answers[2]:
                 yield f"{method}() answers the same question in different ways: {answers}"
+                return
+
+
+def _changes(make: Callable[[], Sharing]) -> Iterator[str]:
+    """Compare a job and its request with copies: `object.__setattr__` changes what is frozen."""
+    rule, view = Rule(make()), ReadOnlyView(_Spy())
+    for w_iter in W_ITERS:
+        job, same = _job(w_iter), _job(w_iter)
+        request = Request(job=job, arrival=1.0, resources=(0,), io=5.0)
+        for method, subject in (("group", job), ("weight", job), ("turn", request)):
+            getattr(rule, method)(subject, view)
+            if job != same or request != Request(job=same, arrival=1.0, resources=(0,), io=5.0):
+                yield f"{method}() changes the job or the request that it is shown"
                 return
 
 
@@ -171,27 +211,46 @@ class _Noted:
         return getattr(self._subject, name)
 
 
-def _needs(make: Callable[[], Sharing]) -> Iterator[str]:
-    policy, spy = make(), _Spy()
-    rule = Rule(policy)
-    job = Job(id="j", serial=1, w_iter=10.0, hints={"profile": 10.0})
-    noted: Any = _Noted(job, spy.reads, {"w_iter": "job.w_iter"})
+def _reads(policy: Sharing) -> set[str]:
+    """Return what a sharing policy reads when it is asked once."""
+    spy, rule = _Spy(), Rule(policy)
+    noted: Any = _Noted(_job(10.0), spy.reads, {"w_iter": "job.w_iter", "serial": "job.serial"})
     plain = Request(job=noted, arrival=1.0, resources=(0,), io=5.0)
     request: Any = _Noted(plain, spy.reads, {"io": "request.io"})
-    view: Any = spy
+    view = ReadOnlyView(spy)
     rule.group(noted, view)
     rule.weight(noted, view)
     rule.turn(request, view)
-    for read in sorted(spy.reads):
+    return spy.reads
+
+
+def _needs(make: Callable[[], Sharing]) -> Iterator[str]:
+    policy = make()
+    for read in sorted(_reads(policy) & READS.keys()):
         if not READS[read] & policy.needs:
             yield f"it reads {read}, but its needs do not have {' or '.join(sorted(READS[read]))}"
+
+
+def _order(make: Callable[[], Sharing]) -> Iterator[str]:
+    """Run jobs that never ask at one instant in two orders of the list."""
+    if "job.serial" in _reads(make()):
+        return  # it goes by position on purpose
+    forward = _narrow_jobs()
+    reverse = np.arange(len(forward))[::-1]
+    ends, reversed_ends = (
+        engine.simulate(workload, make()).finish
+        for workload in (forward, packs.subset(forward, reverse))
+    )
+    # Sums of other orders differ in their last bits.
+    if not np.allclose(ends[reverse], reversed_ends, rtol=1e-9, atol=0.0):
+        yield "the same jobs in another order of the list are decided differently"
 
 
 def unsaid_needs(name: str, options: Mapping[str, Any] | None = None) -> list[str]:
     """Return what a sharing policy reads and does not say; the part of `check` that is quick."""
     try:
         return list(_needs(lambda: registry.sharing(name, options)))
-    except Exception as error:  # of the policy itself
+    except (Exception, SystemExit) as error:  # of the policy itself
         return [f"it raises {type(error).__name__}: {error}"]
 
 

@@ -81,6 +81,11 @@ def measure(jobs: Sequence[Job], site: Site, places: Places) -> dict[str, Any]:
     }
 
 
+def exceeds(figures: Mapping[str, Any], site: Site) -> bool:
+    """Tell whether more resources were given than there are, so that jobs share them."""
+    return bool(figures["given"] > site.resources)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DivisionTask:
     """Runs workloads under divisions, by name."""

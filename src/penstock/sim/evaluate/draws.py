@@ -8,29 +8,15 @@ first is the file itself.
 """
 
 import copy
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.errors import InputError
+from penstock.errors import InputError, error_prefix
+from penstock.sim.size_limit import TooLargeError
 from penstock.sim.workload import Generator, Workload
-
-ARRAYS = (
-    "compute",
-    "io",
-    "offsets",
-    "release",
-    "nodes",
-    "max_share",
-    "resource_offsets",
-    "resources",
-    "barrier",
-    "after",
-    "profile",
-)
-"""The arrays that a run depends on."""
+from penstock.units import show_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +37,8 @@ class Draws:
         generator = workload.generator if count > 1 else None
         if generator is None:
             return cls(name=name, workload=workload, count=count, generator=None)
-        try:
-            same = alike(workload, _draw(generator, 0))
-        except (InputError, TypeError):
-            same = False
+        with error_prefix(f"{name}: generator"):
+            same = _draws(generator, workload)
         drawn_by = generator if same else None
         return cls(name=name, workload=workload, count=count, generator=drawn_by, changed=not same)
 
@@ -75,16 +59,35 @@ class Draws:
             seeds = f"seeds {self.generator.seed} to {self.generator.seed + self.count - 1}"
             return f"{self.count} draws of the generator {self.generator.preset}, {seeds}"
         why = " (it was changed after it was generated)" if self.changed else ""
+        variants = show_count(self.count - 1, "variant")
         return (
-            f"{self.name}{why} and {self.count - 1} variants of it, in which each job is released "
-            "later by a random part of its w_iter"
+            f"{self.name}{why} and {variants} of it, in which each job is "
+            "released later by a random part of its w_iter"
         )
 
 
-def _draw(generator: Generator, k: int) -> Workload:
+def _draw(generator: Generator, k: int, *, most: int | None = None) -> Workload:
     from penstock.sim import generators  # noqa: PLC0415 - scipy takes half a second
 
-    return generators.draw(generator.preset, generator.seed + k, generator.options)
+    return generators.draw(generator.preset, generator.seed + k, generator.options, most=most)
+
+
+def _draws(generator: Generator, workload: Workload) -> bool:
+    """Return True if a generator draws this very workload."""
+    from penstock.sim import generators  # noqa: PLC0415 - scipy takes half a second
+
+    preset = generators.PRESETS.get(generator.preset)
+    if preset is None or not set(generator.options) <= set(preset.options):
+        return False  # of another version of Penstock
+    try:
+        return alike(workload, _draw(generator, 0, most=workload.iterations))
+    except TooLargeError:
+        return False
+    except InputError:
+        raise
+    # Options that make no sense together fail in numpy or scipy, in many ways.
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise InputError(f"its options cannot be drawn ({error}); correct or remove it") from error
 
 
 def vary(workload: Workload, seed: int) -> Workload:
@@ -99,18 +102,7 @@ def vary(workload: Workload, seed: int) -> Workload:
 
 def alike(one: Workload, other: Workload) -> bool:
     """Return True if two workloads are the same jobs, whatever they are called."""
-    return fingerprint(one) == fingerprint(other)
-
-
-def fingerprint(workload: Workload) -> bytes:
-    """Return a digest of the jobs, whatever they are called."""
-    digest = hashlib.sha256(repr((workload.horizon, list(workload.curves or ()))).encode())
-    for name in ARRAYS:
-        array = getattr(workload, name)
-        digest.update(f"{name} {None if array is None else array.shape}".encode())
-        if array is not None:
-            digest.update(array.tobytes())
-    return digest.digest()
+    return one.fingerprint() == other.fingerprint()
 
 
 class Distinct:
@@ -121,7 +113,7 @@ class Distinct:
 
     def check(self, workload: Workload, name: str) -> None:
         """Raise InputError where a workload before was the same jobs."""
-        key = fingerprint(workload)
+        key = workload.fingerprint()
         if key in self._names:
             raise InputError(
                 f"{self._names[key]} and {name} are the same workload, and one that counts twice "

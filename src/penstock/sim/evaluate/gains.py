@@ -3,8 +3,13 @@
 Every policy has run every workload. A gain is that of the mean over workloads, relative to the
 base's; its 95% interval is paired: it rests on the differences workload by workload. A win is a
 workload on which a policy is better than the base.
+
+Of many policies that are as good as the base, some have an interval above zero by chance. Which one
+to take is therefore decided by wider intervals: those of all policies against the base hold at once
+in 95 of 100 cases, and so do those of all pairs of the others.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -14,6 +19,8 @@ import numpy as np
 from penstock.campaign.statistics import Estimate, Floats, paired_gain
 from penstock.core import live_knowledge
 
+ROUNDING = 1e-9
+"""Figures that differ by less than this part do not differ: the order of additions may do that."""
 Figures = Mapping[str, Mapping[str, Any]]
 """The metrics of one workload, by policy."""
 
@@ -68,22 +75,30 @@ class Contest:
         """Return a metric of a policy, one entry per workload."""
         return self._values[name][metric or self.metrics.primary]
 
-    def gain(self, name: str, metric: str = "", *, over: str = "") -> Estimate:
-        """Return what a policy gains over another, or over the base."""
+    def gain(self, name: str, metric: str = "", *, over: str = "", tests: int = 1) -> Estimate:
+        """Return what a policy gains over another, or over the base, as one of several tests."""
         metric, other = metric or self.metrics.primary, over or self.base
-        if name == other and self.count > 1:
+        if self.count > 1 and (name == other or self._same(name, metric, over=other)):
             return Estimate(value=0.0, low=0.0, high=0.0)
         return paired_gain(
             self.values(name, metric),
             self.values(other, metric),
             higher_is_better=self.metrics.higher_is_better[metric],
+            tests=tests,
         )
+
+    def _tested(self, name: str, *, over: str = "") -> Estimate:
+        """Return what a policy gains, with an interval that holds together with all others."""
+        others = len(self.names) - 1
+        with_base = self.base in (name, over or self.base)
+        return self.gain(name, over=over, tests=others if with_base else others * (others - 1) // 2)
 
     def wins(self, name: str, metric: str = "") -> int:
         """Return on how many workloads a policy is better than the base."""
         metric = metric or self.metrics.primary
         mine, other = self.values(name, metric), self.values(self.base, metric)
-        return int((mine > other if self.metrics.higher_is_better[metric] else mine < other).sum())
+        better = mine > other if self.metrics.higher_is_better[metric] else mine < other
+        return int((better & ~np.isclose(mine, other, rtol=ROUNDING, atol=0)).sum())
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """Return each policy's means, gains, needs, and whether it can run live; best first."""
@@ -130,33 +145,53 @@ class Contest:
         the one of which a controller knows best what it needs, then the one that needs least.
         """
         metric = self.metrics.primary.replace("_", " ")
-        live = [name for name in self.names if self.runs_live(name)]
-        candidates = live or self.names
-        if len(self.names) == 1:
-            return Choice(policy=None, reason="a single policy: nothing to choose from")
-        if all(self._equal(name) for name in self.names):
-            return self._no_difference(candidates)
-        if self.count < 2:
-            return self._one_workload(candidates, metric)
-        sure = [name for name in self._ranked(candidates) if self.gain(name).above_zero]
+        candidates = [name for name in self.names if self.runs_live(name)] or self.names
+        if (undecided := self._undecided(candidates, metric)) is not None:
+            return undecided
+        sure = [name for name in self._ranked(candidates) if self._tested(name).above_zero]
         if not sure:
             return self._keep_base(candidates, metric)
         unbeaten = [
             name
             for name in sure
-            if not any(self.gain(name, over=other).below_zero for other in candidates)
+            if not any(self._tested(name, over=other).below_zero for other in candidates)
         ]
         picked = min(unbeaten, key=self._demand)
         tied = [
             name
             for name in self._ranked(candidates)
-            if name not in (picked, self.base) and not self.gain(picked, over=name).above_zero
+            if name not in (picked, self.base) and not self._tested(picked, over=name).above_zero
         ]
         return Choice(policy=picked, reason=self._why(picked, tied, metric), tied=tied)
 
+    def _undecided(self, candidates: Sequence[str], metric: str) -> Choice | None:
+        """Return why gains decide nothing; None if they do."""
+        base = self.values(self.base)
+        if len(self.names) == 1:
+            return Choice(policy=None, reason="a single policy: nothing to choose from")
+        if all(self._equal(name) for name in self.names):
+            return self._no_difference(candidates, "any metric")
+        if not np.isfinite(base).all():
+            return Choice(policy=None, reason=f"no choice: {self.base} has no {metric}")
+        if all(self._same(name) for name in self.names):
+            return self._no_difference(candidates, metric)
+        if not base.mean():
+            return Choice(
+                policy=None,
+                reason=f"no choice: gains are relative to the {metric} of {self.base}, which is 0",
+            )
+        return self._one_workload(candidates, metric) if self.count < 2 else None
+
     def _ranked(self, names: Sequence[str]) -> list[str]:
-        sign = -1 if self.metrics.higher_is_better[self.metrics.primary] else 1
-        return sorted(names, key=lambda name: sign * float(self.values(name).mean()))
+        """Return policies, best first; those that differ by rounding stay in their order."""
+        means = {name: float(self.values(name).mean()) for name in names}
+        higher = self.metrics.higher_is_better[self.metrics.primary]
+        rank, last = {}, math.nan
+        for name in sorted(names, key=means.__getitem__, reverse=higher):
+            if not math.isclose(means[name], last, rel_tol=ROUNDING):
+                last = means[name]
+            rank[name] = last
+        return sorted(names, key=rank.__getitem__, reverse=higher)
 
     def _demand(self, name: str) -> tuple[int, int, int]:
         """Return how hard it is to know what a policy needs."""
@@ -168,14 +203,27 @@ class Contest:
     def _equal(self, name: str) -> bool:
         """Return True if a policy has the base's figures in every metric on every workload."""
         return all(
-            np.array_equal(self.values(name, m), self.values(self.base, m), equal_nan=True)
-            for m in self.metrics.higher_is_better
+            self._same(name, metric, without=True) for metric in self.metrics.higher_is_better
         )
 
-    def _no_difference(self, candidates: Sequence[str]) -> Choice:
+    def _same(self, name: str, metric: str = "", *, over: str = "", without: bool = False) -> bool:
+        """Return True if a policy has the figure of another, or of the base, on every workload.
+
+        `without`: two that have no figure are the same, too.
+        """
+        mine, other = self.values(name, metric), self.values(over or self.base, metric)
+        return np.allclose(mine, other, rtol=ROUNDING, atol=0, equal_nan=without)
+
+    def _no_difference(self, candidates: Sequence[str], metric: str) -> Choice:
         """Return that all policies gave the same figures: the base is as good as any."""
         where = "this workload" if self.count == 1 else f"these {self.count} workloads"
-        same = f"{_listed(self.names)} do not differ in any metric on {where}"
+        differ = [
+            other.replace("_", " ")
+            for other in self.metrics.higher_is_better
+            if not all(self._same(name, other, without=True) for name in self.names)
+        ]
+        decides, only = (", which decides,", f"; only in {_listed(differ)}") if differ else ("", "")
+        same = f"{_listed(self.names)} do not differ in {metric}{decides} on {where}{only}"
         advice = f"; {self._if_equal}" if self._if_equal else ""
         if self.count == 1 or self.base not in candidates:
             return Choice(policy=None, reason=f"no choice: {same}{advice}")
@@ -185,14 +233,12 @@ class Contest:
     def _one_workload(self, candidates: Sequence[str], metric: str) -> Choice:
         """Return which policies have the best figure, and that this is no reason to take one."""
         ranked = self._ranked(candidates)
-        top = self.values(ranked[0])
-        best = [name for name in ranked if np.array_equal(self.values(name), top)]
+        best = [name for name in ranked if self._same(name, over=ranked[0])]
         among = " of those that can run live" if len(candidates) < len(self.names) else ""
-        sign = 1 if self.metrics.higher_is_better[self.metrics.primary] else -1
         beyond = [
             name
             for name in self._ranked(self.names)
-            if name not in candidates and sign * self.values(name)[0] > sign * top[0]
+            if name not in candidates and self.gain(name, over=ranked[0]).value > ROUNDING
         ]
         return Choice(
             policy=None,
@@ -205,9 +251,9 @@ class Contest:
         """Name the policies that are better for sure, but cannot run live; "" if none is."""
         return self._not_live(
             {
-                name: f"{name} ({gain:+.2%})"
+                name: f"{name} ({self.gain(name, over=over):+.2%})"
                 for name in self._ranked(self.names)
-                if not self.runs_live(name) and (gain := self.gain(name, over=over)).above_zero
+                if not self.runs_live(name) and self._tested(name, over=over).above_zero
             }
         )
 
@@ -226,7 +272,7 @@ class Contest:
         near = [
             name
             for name in self._ranked(candidates)
-            if name != self.base and not self.gain(name).below_zero
+            if name != self.base and not self._tested(name).below_zero
         ]
         if self.base not in candidates:
             return Choice(
@@ -240,10 +286,23 @@ class Contest:
             among = " that can run live" if beyond else ""
             reason = f"no policy{among} is better in {metric} on these {self.count} workloads"
             return Choice(policy=self.base, reason=f"keep {self.base}: {reason}{beyond}")
+        same = [name for name in near if self._same(name)]
+        unclear = [name for name in near if name not in same]
+        parts = [f"{_listed(same)} {'has' if len(same) == 1 else 'have'} the same"] if same else []
+        if unclear:
+            parts.append(
+                f"{_listed(unclear)} cannot be told apart from it on these {self.count} workloads; "
+                "more (--seeds) may tell"
+            )
+        alone = [name for name in unclear if self.gain(name).above_zero]
+        if alone:
+            parts.append(
+                f"the interval of {_listed(alone)} is above zero, but among {len(self.names) - 1} "
+                "policies one may be so by chance"
+            )
         return Choice(
             policy=self.base,
-            reason=f"keep {self.base}: in {metric}, {_listed(near)} cannot be told apart from "
-            f"it on these {self.count} workloads; more (--seeds) may tell{beyond}",
+            reason=f"keep {self.base}: in {metric}, {'; '.join(parts)}{beyond}",
             tied=near,
         )
 
@@ -266,11 +325,12 @@ class Contest:
             parts.append(f"but it is worse in {' and '.join(texts)}")
         if others:
             easier = self._demand(picked)[:2] < min(self._demand(name)[:2] for name in others)
-            least = ", and it needs to know less" if easier else ""
-            parts.append(f"{_listed(others)} cannot be told apart from it{least}")
+            least = ", which needs to know less" if easier else ""
+            parts.append(f"{_listed(others)} cannot be told apart from {picked}{least}")
         beyond = self._beyond(picked) if self.runs_live(picked) else ""
         return f"take {picked}: {'; '.join(parts)}{beyond}"
 
 
 def _listed(names: Sequence[str]) -> str:
-    return " and ".join(names)
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

@@ -16,7 +16,7 @@ from penstock.sim import metrics
 from penstock.sim.evaluate import policy_runs
 from penstock.sim.evaluate.policy_runs import HIGHER_IS_BETTER, Outcome
 from penstock.sim.evaluate.what_ran import Ran
-from penstock.sim.formats.from_record import Recording
+from penstock.sim.formats.from_record import Missing, Recording
 from penstock.sim.workload import Floats
 
 MOST_JOBS = 3
@@ -42,6 +42,23 @@ class Check:
         """By which part the simulated value is above the recorded one."""
         return self.simulated / self.recorded - 1 if self.recorded else math.nan
 
+    @property
+    def own(self) -> float:
+        """The error in the metric itself, or in percent if that is more."""
+        return abs(self.simulated - self.recorded) * max(1.0, self.simulated / self.recorded)
+
+    @property
+    def bar(self) -> float:
+        """The part by which a simulated value must differ from that of what ran to count."""
+        if not self.recorded or not self.simulated:
+            return math.nan
+        return max(self.own / abs(self.simulated), self.least)
+
+    @property
+    def by_run_times(self) -> bool:
+        """Whether the error of run times, not that of the metric, sets the bar."""
+        return self.bar == self.least > NOTABLE
+
     def is_exceeded(self, value: float) -> bool:
         """Tell whether a simulated value differs from that of what ran by more than the error.
 
@@ -49,9 +66,7 @@ class Check:
         """
         if not self.recorded:
             return False
-        difference = abs(value - self.simulated)
-        error = abs(self.simulated - self.recorded) * max(1.0, self.simulated / self.recorded)
-        return difference > max(error, self.least * abs(self.simulated))
+        return abs(value - self.simulated) > max(self.own, self.least * abs(self.simulated))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +108,14 @@ class WhatIf:
     job_error: float
     """Mean error of the jobs' run times, as a part: errors of jobs may cancel out in a metric."""
     policies: Mapping[str, PolicyResult]
+    missing: Missing
     window: tuple[float, float]
     outcomes: Mapping[str, Outcome] = field(repr=False)
+
+    @property
+    def not_judged(self) -> str | None:
+        """Why gains are not judged; None if they are."""
+        return str(self.missing) if self.missing.matters else None
 
     @property
     def verdict(self) -> str:
@@ -102,6 +123,8 @@ class WhatIf:
         ran, others = self.ran.policy, [p for p in self.policies if p != self.ran.policy]
         if not others:
             return f"only {ran} was simulated, which ran: there is nothing to compare it with"
+        if self.not_judged is not None:
+            return f"no gain is called, because {self.not_judged}: do not decide by this"
         beyond = [name for name in others if any(self.policies[name].beyond_model_error.values())]
         if not beyond:
             return (
@@ -112,9 +135,26 @@ class WhatIf:
         named = ", ".join(map(self._named, better[:MOST_NAMED])) or "none"
         more = f" and {len(better) - MOST_NAMED} more" if len(better) > MOST_NAMED else ""
         return (
-            f"{len(beyond)} of {len(others)} differ from {ran}, which ran, by more than the model "
-            f"error; better in {MAIN_METRIC}: {named}{more}"
+            f"{self._different(beyond, others)} by more than the model error; better in "
+            f"{MAIN_METRIC}: {named}{more}"
         )
+
+    def _different(self, names: Sequence[str], others: Sequence[str]) -> str:
+        """Say how many policies differ from what ran, and in which metrics."""
+        what_ran = f"from {self.ran.policy}, which ran,"
+        if len(others) == 1:
+            return f"{names[0]} differs {what_ran} in {self._metrics(names[0])}"
+        listed = [f"{name} in {self._metrics(name)}" for name in names[:MOST_NAMED]]
+        if len(names) > MOST_NAMED:
+            listed.append(f"{len(names) - MOST_NAMED} more")
+        differ = "policies differs" if len(names) == 1 else "policies differ"
+        return f"{len(names)} of {len(others)} {differ} {what_ran} ({'; '.join(listed)})"
+
+    def _metrics(self, name: str) -> str:
+        """Return the metrics in which a policy differs from what ran."""
+        beyond = self.policies[name].beyond_model_error
+        metrics = [metric.replace("_", " ") for metric in beyond if beyond[metric]]
+        return "all metrics" if len(metrics) == len(beyond) else ", ".join(metrics)
 
     def _named(self, name: str) -> str:
         worse = [m.replace("_", " ") for m in self.model_check if self._is_worse(name, m)]
@@ -133,11 +173,15 @@ class WhatIf:
         return {
             "ran": self.ran.policy,
             "verdict": self.verdict,
+            "judged": self.not_judged is None,
+            "not_judged": self.not_judged,
             "model_check": {
                 metric: {
                     "recorded": check.recorded,
                     "simulated": check.simulated,
                     "error": check.error,
+                    "bar": check.bar,
+                    "by_run_times": check.by_run_times,
                 }
                 for metric, check in self.model_check.items()
             },
@@ -193,18 +237,22 @@ def compare(
     for name, values in ranked.items():
         gain = values.pop("gain")
         gainers, losers = _changes(recording, outcomes[ran.policy].finish, outcomes[name].finish)
+        judged = not recording.missing.matters
         results[name] = PolicyResult(
             figures=values,
             gain=gain,
-            beyond_model_error={m: check.is_exceeded(values[m]) for m, check in checks.items()},
-            gainers=gainers,
-            losers=losers,
+            beyond_model_error={
+                m: judged and check.is_exceeded(values[m]) for m, check in checks.items()
+            },
+            gainers=gainers if judged else (),
+            losers=losers if judged else (),
         )
     return WhatIf(
         ran=ran,
         model_check=checks,
         job_error=job_error,
         policies=results,
+        missing=recording.missing,
         window=recorded.window,
         outcomes=outcomes,
     )

@@ -18,6 +18,12 @@ from penstock.units import show_count, show_seconds
 
 UNMANAGED = "fair-share"
 """What runs where nobody waits."""
+SOURCES: Mapping[str | None, str] = {
+    "simulated": "this record is of a simulated run: the model check compares the simulator with "
+    "itself",
+    "emulated": "this record is of a site whose file system was emulated",
+}
+"""What to say of a record beside its model check, by its source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,7 @@ EXPECTED: Mapping[str, str] = {
     "machine": "a name that 'penstock machines' lists, or a file NAME.toml",
     "model": "the name of a file",
     "phases": "[compute, io] pairs, in seconds or words ('5 min', '12 GiB')",
+    "generator": "what 'penstock generate' wrote, or leave it out",
     "patterns": 'an object of lists of patterns {"operation", "layout", "spatiality", ...}',
 }
 ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

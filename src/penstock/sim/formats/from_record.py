@@ -16,7 +16,7 @@ as another one; a job without any complete phase besides is left out.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,58 @@ from penstock.sim.formats.fitted_bandwidth import Bandwidth, Transfers, fit
 from penstock.sim.formats.record_traces import NO_TRANSFER, Cuts, Trace, Traces
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
+from penstock.units import show_count
+
+NEGLIGIBLE = 0.001
+"""The part of a record's events that may be missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """What is missing in the middle of a record."""
+
+    events: int | None
+    """Missing events, by their numbers; None: the record's events have none."""
+    unmatched: int
+    """Recorded events that do not follow from those before: a phase that ends without having begun,
+    for example."""
+    of: int = field(repr=False)
+    """Events of the record, with the missing ones."""
+    where: str = field(default="", repr=False)
+    """The first gap."""
+
+    @classmethod
+    def of_record(cls, record: Record, traces: Traces) -> "Missing":
+        """Return what is missing in a record that was read to its end."""
+        if not record.header.numbered:
+            return cls(events=None, unmatched=traces.unmatched, of=traces.events)
+        events = sum(gap.events for gap in record.gaps)
+        return cls(
+            events=events,
+            # No number is missing: whatever does not follow was recorded as it happened.
+            unmatched=traces.unmatched if events else 0,
+            of=traces.events + events,
+            where=record.gaps[0].where if events else "",
+        )
+
+    @property
+    def matters(self) -> bool:
+        """Whether what is missing can change a figure."""
+        return (self.events or 0) + self.unmatched > NEGLIGIBLE * self.of
+
+    def __str__(self) -> str:
+        """What is missing, in words; empty: nothing."""
+        if not self.events and not self.unmatched:
+            return ""
+        verb = "does" if self.unmatched == 1 else "do"
+        apart = f"{show_count(self.unmatched, 'event')} {verb} not follow from those before"
+        if self.events is None:
+            text = f"lines are missing in the record ({apart})"
+        else:
+            verb = "is" if self.events == 1 else "are"
+            text = f"{self.events:,} of {show_count(self.of, 'event')} {verb} missing"
+            text += f" (first before {self.where}{f'; {apart}' if self.unmatched else ''})"
+        return text if self.matters else f"{text}: less than {NEGLIGIBLE:.1%}, which is negligible"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,6 +95,7 @@ class Recording:
     """Iterations that end with an I/O phase."""
     noticed: float
     """Mean seconds after which the controller knew that a phase had ended."""
+    missing: Missing
     notes: Sequence[str]
 
 
@@ -89,13 +142,17 @@ def load(record: Record, site: Site | None = None) -> Recording:
         bandwidth=bandwidth,
         iterations=sum(trace.phases for trace in worked),
         noticed=sum(traces.idle) / len(traces.idle) if traces.idle else 0.0,
+        missing=Missing.of_record(record, traces),
         notes=tuple(record.notes),
     )
 
 
 def read(path: Path, site: Site) -> Workload:
     """Return the workload of one part of a record; its numbers are not checked."""
-    return load(Record(path), site).workload
+    recording = load(Record(path), site)
+    if recording.missing.matters:
+        raise InputError(f"{recording.missing}; give a record without a gap")
+    return recording.workload
 
 
 def _fit(traces: Traces, worked: Sequence[Trace], declared: float | None) -> Bandwidth:

@@ -17,6 +17,7 @@ from penstock.model import (
     DIRECT_PATH,
     Action,
     Admit,
+    Event,
     Hold,
     Job,
     JobEnded,
@@ -165,11 +166,19 @@ class Traces:
         """Jobs of which a phase was seen, even if only a part of it."""
         self.idle: array[float] = array("d")
         """How long after the end of each phase the controller knew of it."""
+        self.events = 0
+        self.unmatched = 0
+        """Events that do not follow from those before: others are missing."""
+        self._failed: set[JobId] = set()
 
     def take(self, entry: Entry) -> None:
         """Process a line of the record."""
         event = entry.event
         self.now = event.time - self._began
+        self.events += 1
+        self.unmatched += not self._follows(event)
+        if entry.failed and isinstance(event, PhaseBegan | PhaseEnded):
+            self._failed.add(event.job)
         if isinstance(event, PhaseBegan | PhaseEnded):
             self.with_io.add(event.job)
         match event:
@@ -190,6 +199,24 @@ class Traces:
         for trace in self._open.values():
             self._close(trace)
 
+    def _follows(self, event: Event) -> bool:
+        """Tell whether an event can follow those before it, if none is missing."""
+        match event:
+            case JobStarted():
+                return event.job.id not in self._open
+            case JobEnded():
+                return event.job in self._open
+            case PhaseBegan() | PhaseEnded() if event.job not in self._open:
+                return False
+            case PhaseBegan():  # a phase whose policy raised an exception may have no end
+                phase = self._open[event.job].phase
+                return phase is None or phase.suspended is not None or event.job in self._failed
+            case PhaseEnded():
+                trace = self._open[event.job]
+                began = trace.phase is not None and trace.phase.suspended is None
+                return began or (trace.carried and not trace.end) or event.job in self._failed
+        return True
+
     def _start(self, job: Job, now: float) -> None:
         self._open[job.id] = Trace(job, now)
         self.all.append(self._open[job.id])
@@ -202,7 +229,7 @@ class Traces:
             earlier.parts, earlier.suspended, earlier.held = set(event.resources), None, True
             return
         if earlier is not None:  # a phase whose policy raised an exception may have no end
-            trace = self._cut(trace)
+            trace = self._cut(trace, goes_on=True)
         trace.phase = _Phase(
             requested=self.now,
             parts=set(event.resources) or {DIRECT_PATH},
@@ -290,8 +317,11 @@ class Traces:
             self._transferred(trace, trace.phase, self.now)
         trace.over(self.now if trace.phase is None else trace.phase.requested)
 
-    def _cut(self, trace: Trace) -> Trace:
-        """Leave out the phase that was cut off; return what its job did afterwards."""
+    def _cut(self, trace: Trace, *, goes_on: bool = False) -> Trace:
+        """Leave out the phase that was cut off; return what its job did afterwards.
+
+        `goes_on`: its next phase begins now.
+        """
         phase = trace.phase
         assert phase is not None
         end = self.now if phase.suspended is None else phase.suspended
@@ -302,11 +332,16 @@ class Traces:
         rest = Trace(trace.job, end)
         if trace.job.id in self._open:
             self._open[trace.job.id] = rest
-        if self.now > end:
+        if goes_on or self.now > end:
             self.all.append(rest)
         return rest
 
     def _transferred(self, trace: Trace, phase: _Phase, end: float) -> None:
-        """Note that a phase of unknown length was in the way of others."""
-        if end > phase.requested:
-            self.transfers.append(Transfer(trace.job.id, phase.requested, end, held=True))
+        """Note that a phase of unknown length was in the way of others, once it had its turn."""
+        since, weight = phase.requested, 1.0
+        if self._enforced:
+            if phase.admitted is None:  # it waited all the time
+                return
+            since, weight = phase.admitted, phase.weight
+        if end > since:
+            self.transfers.append(Transfer(trace.job.id, since, end, weight=weight, held=True))

@@ -8,12 +8,13 @@ from typing import Any
 from penstock.errors import InputError, unknown
 from penstock.model import Curve
 from penstock.sim.generators import io_resources, io_sets, packs
+from penstock.sim.size_limit import check_size
 from penstock.sim.workload import Generator, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """A workload with a name; `make` takes a seed and options by keyword."""
+    """A workload with a name; `make` takes a seed, a limit and options by keyword."""
 
     description: str
     make: Callable[..., Workload]
@@ -24,7 +25,7 @@ class Preset:
     def options(self) -> dict[str, Any]:
         """The options of `make` with their defaults."""
         parameters = inspect.signature(self.make).parameters.values()
-        return {p.name: p.default for p in parameters if p.name != "seed"}
+        return {p.name: p.default for p in parameters if p.name not in ("seed", "most")}
 
 
 def _thirds(
@@ -37,18 +38,27 @@ def _thirds(
     n_h: int | None = None,
     n_m: int | None = None,
     n_l: int | None = None,
+    most: int | None = None,
 ) -> Workload:
     thirds = ((jobs + 2) // 3, (jobs + 1) // 3, jobs // 3)
     counts = zip((n_h, n_m, n_l), thirds, strict=True)
-    profiles = io_sets.three_profiles(*(t if n is None else int(n) for n, t in counts))
-    return io_sets.io_sets(profiles, seed=seed, omega=omega, noise=noise, horizon=horizon)
+    profiles = io_sets.three_profiles(*(t if n is None else n for n, t in counts))
+    return io_sets.io_sets(
+        profiles, seed=seed, omega=omega, noise=noise, horizon=horizon, most=most
+    )
 
 
-def _io_resources(*, seed: int, jobs: int = io_resources.JOBS, theta: float = 0.5) -> Workload:
+def _io_resources(
+    *, seed: int, jobs: int = io_resources.JOBS, theta: float = 0.5, most: int | None = None
+) -> Workload:
+    check_size(jobs, most)
     return _on_one_resource(seed, jobs, theta, io_resources.mn4_curves())
 
 
-def _targets(*, seed: int, jobs: int = io_resources.JOBS, theta: float = 0.5) -> Workload:
+def _targets(
+    *, seed: int, jobs: int = io_resources.JOBS, theta: float = 0.5, most: int | None = None
+) -> Workload:
+    check_size(jobs, most)
     return _on_one_resource(seed, jobs, theta, io_resources.ost_curves())
 
 
@@ -69,7 +79,9 @@ def _packs(
     deviation: float = _CHOICES.deviation,
     sizes: packs.Sizes = _CHOICES.sizes,
     size_factor: float = _CHOICES.size_factor,
+    most: int | None = None,
 ) -> Workload:
+    check_size(jobs or 0, most)
     choices = packs.Choices(loads=loads, deviation=deviation, sizes=sizes, size_factor=size_factor)
     return packs.packs(alpha, seed=seed, jobs=jobs, choices=choices)
 
@@ -104,6 +116,10 @@ PRESETS: Mapping[str, Preset] = {
 }
 
 
+WHOLE = ("jobs", "n_h", "n_m", "n_l")
+"""Options that are numbers of jobs."""
+
+
 def _shape(value: object) -> tuple[str, int]:
     """Tell texts, pairs and numbers apart: a file may give an option a value of another kind."""
     if isinstance(value, str):
@@ -111,19 +127,27 @@ def _shape(value: object) -> tuple[str, int]:
     return ("several", len(value)) if isinstance(value, Sequence) else ("number", 0)
 
 
-def draw(preset: str, seed: int, options: Mapping[str, Any] | None = None) -> Workload:
-    """Return the workload that a preset draws with a seed, which says so itself."""
+def draw(
+    preset: str, seed: int, options: Mapping[str, Any] | None = None, *, most: int | None = None
+) -> Workload:
+    """Return the workload that a preset draws with a seed, which says so itself.
+
+    Raise TooLargeError, before it takes memory, where it would have more than `most` iterations.
+    """
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
     known = PRESETS[preset].options
     for name, value in (options or {}).items():
         if name not in known:
             raise unknown(f"option of {preset}", name, known)
-        if _shape(value) != _shape(known[name]):
+        missing = value is None and known[name] is not None
+        if missing or _shape(value) != _shape(known[name]):
             raise InputError(
                 f"option {name} of {preset} is {value!r}; give a value like {known[name]!r}"
             )
+        if name in WHOLE and not isinstance(value, int | None):
+            raise InputError(f"option {name} of {preset} is {value!r}; give a whole number")
     complete = known | dict(options or {})
-    workload = PRESETS[preset].make(**complete, seed=seed)
+    workload = PRESETS[preset].make(**complete, seed=seed, most=most)
     workload.generator = Generator(preset=preset, seed=seed, options=complete)
     return workload

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.errors import InputError
+from penstock.sim.size_limit import check_size
 from penstock.sim.workload import Floats, Workload
 
 HORIZON = 20_000.0
@@ -41,19 +42,21 @@ def io_sets(
     omega: float = 0.8,
     noise: float = 0.1,
     horizon: float = HORIZON,
+    most: int | None = None,
 ) -> Workload:
-    """Draw a workload as the paper does (Section V-B).
+    """Draw a workload as the paper does (Section V-B), of at most `most` iterations.
 
     A job's w_iter comes from its profile, truncated to positive values; it has horizon / w_iter
     iterations (rounded up, so that every job lasts to the horizon), a release time uniform in
     [0, w_iter], an I/O ratio proportional to a uniform draw and scaled so that the ratios sum to
     `omega`, and phases that each vary uniformly by +-`noise`.
     """
+    check_size(sum(profile.count for profile in profiles), most)
     rng = np.random.default_rng(seed)
     w_iter = np.concatenate([_positive_normal(rng, profile) for profile in profiles])
     means: Floats = np.array([p.mean for p in profiles], np.float64)
     profile = np.repeat(means, [p.count for p in profiles])
-    return _draw(rng, w_iter, profile, omega=omega, noise=noise, horizon=horizon)
+    return _draw(rng, w_iter, profile, omega=omega, noise=noise, horizon=horizon, most=most)
 
 
 def plafrim(
@@ -63,19 +66,20 @@ def plafrim(
     omega: float = 0.8,
     noise: float = 0.1,
     horizon: float = HORIZON,
+    most: int | None = None,
 ) -> Workload:
     """Draw jobs in PlaFRIM's shares of sets; inside its set, log10 w_iter is uniform (our choice).
 
     Jobs of the slowest sets have w_iter beyond the horizon and then run a single iteration.
     """
     _need_jobs(jobs)
+    check_size(jobs, most)
     rng = np.random.default_rng(seed)
     shares = np.array(PLAFRIM_SETS) / sum(PLAFRIM_SETS)
     sets = rng.choice(len(shares), size=jobs, p=shares)
     w_iter = 10.0 ** (sets + rng.uniform(-0.5, 0.5, jobs))
-    return _draw(
-        rng, w_iter, 10.0 ** sets.astype(np.float64), omega=omega, noise=noise, horizon=horizon
-    )
+    means = 10.0 ** sets.astype(np.float64)
+    return _draw(rng, w_iter, means, omega=omega, noise=noise, horizon=horizon, most=most)
 
 
 def periodic(
@@ -141,13 +145,16 @@ def _draw(
     omega: float,
     noise: float,
     horizon: float,
+    most: int | None,
 ) -> Workload:
     _need_jobs(len(w_iter))
     if not 0 <= noise <= 1:
         raise InputError(f"noise = {noise:g}; give a value from 0 to 1")
     if not 0 < horizon < math.inf:
         raise InputError(f"horizon = {horizon:g}; give a positive number of seconds")
-    counts = np.maximum(1, np.ceil(horizon / w_iter)).astype(np.int64)
+    each = np.maximum(1, np.ceil(horizon / w_iter))
+    check_size(float(each.sum()), most)
+    counts = each.astype(np.int64)
     release = rng.uniform(0, w_iter)
     alpha = _io_ratios(rng, len(w_iter), omega)
     total = int(counts.sum())

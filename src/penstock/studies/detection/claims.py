@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from penstock.learn.detection import features
 from penstock.learn.detection.evaluation import Scores
 from penstock.learn.detection.training import KINDS, FoldScores, Kind
 from penstock.model.observation import PATTERNS
@@ -9,11 +10,21 @@ from penstock.report.findings import Bars, Claim, Figure
 from penstock.studies.detection.comparison import Comparison
 from penstock.studies.detection.times import Times
 from penstock.studies.panels import bars
+from penstock.studies.table import each
 from penstock.studies.texts import captions_of, claims_of
+from penstock.studies.verdicts import over
 
 claim = claims_of("detection")
 
 GOOD = 0.99
+"""3.3: "0.99 accuracy for the training, testing, and validation datasets" """
+STRONG = (0.5, 0.4, 0.6, 0.7)
+"""Coefficients from which a relation may be called strong; the thesis prints none."""
+RELATED = features.WEAK
+"""A coefficient up to this counts as no relation."""
+APART = (0.01, 0.005, 0.02)
+"""How far apart accuracies may be that are called equivalent; the thesis' own are 0.0042."""
+FASTER = (1, 10, 100)
 FAST = 50e-6
 SLOWER = 7.2
 """Times that the network's prediction takes of the others' (3.3)."""
@@ -26,23 +37,41 @@ def claims(compared: Comparison, times: Times) -> list[Claim]:
 
 
 def _metrics(compared: Comparison) -> Iterator[Claim]:
-    ordered = {one.feature: one.ordered for one in compared.correlations}
+    orders = {
+        "classes in the order of the list in 3.2": compared.correlations,
+        "in that of Table 3.2": compared.reordered,
+    }
+    by_order = {words: {one.feature: one.ordered for one in c} for words, c in orders.items()}
+    ordered = next(iter(by_order.values()))
     sizes = ("smallest", "size")
     yield claim(
         "fig-3-2-number-file-handles",
         f"Spearman {ordered['handles']:+.2f}",
-        ordered["handles"] <= -0.5,
+        ordered["handles"] <= -STRONG[0],
+        readings=over(STRONG, "-{:g} or less", lambda limit: ordered["handles"] <= -limit),
     )
     yield claim(
         "fig-3-2-mean-offset-distance",
-        f"Spearman {ordered['distance']:+.2f}; over size and clients "
-        f"{ordered['jump_per_client']:+.2f}",
-        ordered["distance"] >= 0.3,
+        each({words: one["distance"] for words, one in by_order.items()}, "{}: {:+.2f}", "; ")
+        + f"; over size and clients {ordered['jump_per_client']:+.2f}",
+        ordered["distance"] > RELATED,
+        readings={words: one["distance"] > RELATED for words, one in by_order.items()},
+        related=RELATED,
     )
     yield claim(
         "fig-3-2-smallest-mean-request",
-        ", ".join(f"{name} {ordered[name]:+.2f}" for name in sizes),
-        all(ordered[name] >= 0.3 for name in sizes),
+        "; ".join(
+            f"{words}: " + each({name: one[name] for name in sizes}, "{} {:+.2f}")
+            for words, one in by_order.items()
+        ),
+        all(ordered[name] > RELATED for name in sizes),
+        readings={
+            words: all(one[name] > RELATED for name in sizes) for words, one in by_order.items()
+        },
+        related=RELATED,
+        sizes=each(
+            {name: f"{s / 1024:.0f} and {m / 1024:.0f}" for name, (s, m) in compared.sizes.items()}
+        ),
     )
 
     tree = compared.thesis["tree"]
@@ -88,12 +117,24 @@ def _forests(compared: Comparison) -> Iterator[Claim]:
         min(scores.accuracy for scores in scores.values()) >= GOOD,
     )
 
-    accuracy = {kind: compared.ours[kind].sklearn["validation"].accuracy for kind in KINDS}
+    forest = compared.thesis["forest"].sklearn
+    yield claim(
+        "3-2-2-forest-of-best-mtry",
+        ", ".join(f"{part} {forest[part].accuracy:.4f}" for part in ("training", "testing")),
+        min(forest[part].accuracy for part in ("training", "testing")) >= GOOD,
+    )
+    accuracy = {
+        words: {kind: models[kind].sklearn["validation"].accuracy for kind in KINDS}
+        for words, models in (("the thesis' metrics", compared.thesis), ("ours", compared.ours))
+    }
+    judged = accuracy["the thesis' metrics"].values()
+    readings = over(APART, "{:g} apart", lambda limit: max(judged) - min(judged) <= limit)
     yield claim(
         "3-3-all-three-kinds",
-        ", ".join(f"{kind} {value:.4f}" for kind, value in accuracy.items()),
-        max(accuracy.values()) - min(accuracy.values()) <= 0.01,
-        kind=", ".join((f"{kind} {value:.4f}" for kind, value in VALIDATED.items())),
+        each({words: each(a, "{} {:.4f}") for words, a in accuracy.items()}, "{}: {}", "; "),
+        next(iter(readings.values())),
+        readings=readings,
+        kind=each(VALIDATED, "{} {:.4f}"),
     )
 
 
@@ -102,7 +143,12 @@ def _times(times: Times) -> Iterator[Claim]:
     yield claim(
         "table-3-5-tree-trained-far",
         _seconds(train),
-        10 * train["tree"] <= min(train["forest"], train["network"]),
+        train["tree"] < min(train["forest"], train["network"]),
+        readings=over(
+            FASTER,
+            "{:g} times as fast or more",
+            lambda times: times * train["tree"] < min(train["forest"], train["network"]),
+        ),
         seconds=_seconds(TRAIN),
     )
     yield claim(
@@ -159,6 +205,9 @@ def _ours(compared: Comparison, times: Times) -> Iterator[Claim]:
             for kind, scores in compared.held_out["chosen"].items()
         ),
         kinds=_kinds(compared.beyond),
+        withheld=each(
+            {kind: 1 - s.coverage for kind, s in compared.held_out["chosen"].items()}, "{} {:.0%}"
+        ),
     )
 
 

@@ -8,11 +8,12 @@ from penstock.learn.detection import evaluation, training
 from penstock.learn.detection import model as models
 from penstock.learn.detection import samples as files
 from penstock.learn.detection.evaluation import Scores
-from penstock.learn.detection.features import THESIS, Correlation, correlations, select
+from penstock.learn.detection.features import THESIS, Correlation, correlations, select, table
 from penstock.learn.detection.model import Model
 from penstock.learn.detection.samples import Sample
 from penstock.learn.detection.training import KINDS, FoldScores, Kind, Trained
 from penstock.model import Observation
+from penstock.model.observation import PATTERNS
 
 FOLDS: Mapping[Size, int] = {"quick": 3, "fast": 5, "full": training.FOLDS}
 TREES: Mapping[Size, int] = {"quick": 20, "fast": 100, "full": training.TREES}
@@ -41,6 +42,10 @@ class Comparison:
 
     runs: int
     correlations: Sequence[Correlation]
+    reordered: Sequence[Correlation]
+    """With classes numbered in the order of Table 3.2 instead of the thesis' list."""
+    sizes: Mapping[str, tuple[float, float]]
+    """Mean of the smallest and of the mean request of an observation, in bytes, by class."""
     features: Sequence[str]
     thesis: Mapping[Kind, ModelScores]
     """Models of the thesis' five metrics."""
@@ -90,6 +95,8 @@ class Comparison:
                 {(s.pattern, s.operation, s.request, s.processes, s.io_nodes) for s in samples}
             ),
             correlations=correlations(training_samples),
+            reordered=correlations(training_samples, PATTERNS),
+            sizes={pattern: _sizes(training_samples, pattern) for pattern in PATTERNS},
             features=features,
             thesis=thesis,
             ours=ours,
@@ -107,6 +114,12 @@ class Comparison:
             folds=folds,
             trees=trees,
         )
+
+
+def _sizes(samples: Sequence[Sample], pattern: str) -> tuple[float, float]:
+    own = [one for one in samples if one.pattern == pattern]
+    smallest, mean = table(own, ("smallest", "size")).mean(axis=0).tolist()
+    return smallest, mean
 
 
 def _evaluate(

@@ -11,13 +11,20 @@ from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Findings
-from penstock.studies.forwarding_policies import applications, patterns, queue_claims, queues, sets
+from penstock.studies.forwarding_policies import (
+    applications,
+    patterns,
+    queue_claims,
+    queues,
+    set_claims,
+    sets,
+)
 from penstock.studies.forwarding_policies.figures import figures
 from penstock.studies.study import Study
 from penstock.studies.table import Table
 from penstock.studies.texts import findings_of
 
-VERSION = 2
+VERSION = 3
 DRAWS: Mapping[Size, int] = {"quick": 1, "fast": 4, "full": 40}
 """How often 10,000 sets are drawn; the thesis did it once."""
 QUEUES: Mapping[Size, int] = {"quick": 6, "fast": 60, "full": 2000}
@@ -56,7 +63,7 @@ def cells_of(size: Size) -> list[Cell]:
 def findings(results: Results) -> Findings:
     """Return the claims and figures."""
     table, size = Table(results.rows), results.campaign.size
-    parts = (patterns, sets, applications, queue_claims)
+    parts = (patterns, set_claims, applications, queue_claims)
     return findings_of(
         "forwarding-policies",
         claims=[claim for part in parts for claim in part.claims(table)],

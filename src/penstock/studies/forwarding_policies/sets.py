@@ -14,8 +14,7 @@ cannot be had; a count that was not measured becomes the next smaller one; and S
 `READINGS` has the other ways to read STATIC.
 """
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -26,9 +25,7 @@ from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.data import COUNTS, mn4_patterns
 from penstock.policies._support import knapsack
-from penstock.report.findings import Claim
-from penstock.studies.table import Estimate, Table, bootstrap, each, row
-from penstock.studies.texts import claims_of
+from penstock.studies.table import row
 
 SCENARIO, REPEATED = "sets", "sets-repeated"
 DRAWN = {"without repetition": "", "with repetition": f"{REPEATED} "}
@@ -153,6 +150,8 @@ ROUNDINGS: Mapping[str, tuple[Callable[[Floats], Floats], Callable[[Floats, int]
     "nearest, down": (lambda count: np.maximum(np.rint(count), 1), down),
 }
 """How STATIC may round C F / CN, and that to a measured count."""
+STATIC_READ = "384, ceil, down"
+"""The reading with Table 5.3's column."""
 READINGS = {
     f"{machine}, {rounding}": (machine, rounding) for machine in MACHINES for rounding in ROUNDINGS
 }
@@ -211,154 +210,3 @@ def _row(
     cell: Cell, scenario: str, x: float, policy: str, values: Floats | Longs
 ) -> dict[str, Value]:
     return row(replace(cell, scenario=scenario, x=x), policy, **spread(values))
-
-
-claim = claims_of("forwarding-policies", sets=SETS, size=SIZE, optimal=OPTIMAL)
-
-LARGEST = 32
-"""Compute nodes of the largest patterns."""
-POINTS = 0.02
-BEFORE = 48
-"""I/O nodes before those that MCKP needs, counted in eights."""
-
-
-def claims(table: Table) -> list[Claim]:
-    """Return the claims on random sets."""
-    return [*_forwarding(table), *_optimum(table), *_static(table)]
-
-
-def _forwarding(table: Table) -> Iterator[Claim]:
-    median, least, most = (table.values(MACHINE, 0, "nodes", q) for q in ("median", "min", "max"))
-    largest = int((measured().nodes == LARGEST).sum())
-    chance = math.comb(largest, SIZE) / math.comb(len(measured().nodes), SIZE)
-    yield claim(
-        "5-4-16-applications-set",
-        f"{median.mean():.0f}, {least.min():.0f} to {most.max():.0f}",
-        abs(median.mean() / 256 - 1) < 0.05,
-        size_2=SIZE * 8,
-        largest=LARGEST,
-        chance=chance,
-    )
-
-    one, oracle = (
-        {q: table.values(OVER, OPTIMAL, pair, q) for q in ("median", "min", "max")}
-        for pair in ("one over zero", "oracle over zero")
-    )
-    yield claim(
-        "5-4-one-io-node",
-        _percent(-one["median"], 2),
-        abs(-one["median"].mean() - 0.8211) <= POINTS,
-    )
-    yield claim(
-        "5-4-best-count-each",
-        _percent(oracle["median"], 2),
-        abs(oracle["median"].mean() - 0.2563) <= POINTS,
-    )
-    yield claim(
-        "5-4-oracle-gain-over",
-        f"{_percent(oracle['min'], 2)} to {_percent(oracle['max'], 2)}",
-        _near(oracle["min"], 0.0083) and _near(oracle["max"], 1.2168),
-        intervals=_intervals(".2%", Least=oracle["min"], most=oracle["max"]),
-    )
-
-
-def _optimum(table: Table) -> Iterator[Claim]:
-    need = {q: table.values(NEED, 0, "mckp", q) for q in ("median", "q05", "q95", "max")}
-    medians = {
-        policy: table.grid(BANDWIDTH, policy, "median")
-        for policy in ("mckp", "oracle", *RIVALS, "zero")
-    }
-    short = 1 - (medians["mckp"] / medians["oracle"]).mean(axis=0)
-    ahead = {p: (medians["mckp"] / medians[p] - 1)[:, 1:].min() for p in RIVALS}
-    best = {p: medians[p].mean(axis=0)[SIZE:].max() / medians["zero"].mean() for p in RIVALS}
-    yield claim(
-        "fig-5-5-mckp-reaches-oracle",
-        f"MCKP's median is {short[OPTIMAL]:.2%} below ORACLE's at {OPTIMAL} I/O "
-        f"nodes, {short[BEFORE]:.2%} at {BEFORE}; half of the sets reach ORACLE's with "
-        f"{need['median'].mean():.0f} (90% need {need['q05'].mean():.0f} to "
-        f"{need['q95'].mean():.0f}, the last {need['max'].max():.0f})",
-        BEFORE < need["median"].mean() <= OPTIMAL,
-    )
-    yield claim(
-        "fig-5-5-dividing-io-nodes",
-        "MCKP's median ahead of "
-        + ", ".join(f"{p.upper()}'s by at least {v:.1%}" for p, v in ahead.items()),
-        all(value > 0 for value in ahead.values()),
-        most=MOST,
-        best=", ".join((f"{p.upper()} has {v:.0%}" for p, v in best.items())),
-    )
-
-
-def _static(table: Table) -> Iterator[Claim]:
-    pair = "mckp over static"
-    ours = table.values(OVER, OPTIMAL, pair, "median")
-    readings = {r: 100 * table.values(STATIC, OPTIMAL, r, "median").mean() for r in READINGS}
-    most = [100 * table.values(STATIC, OPTIMAL, r, "max").mean() for r in READINGS]
-    yield claim(
-        "5-4-io-nodes-mckp",
-        _percent(ours, 1),
-        abs(ours.mean() - 2.1138) <= POINTS,
-        site_nodes=SITE_NODES,
-        listed=each(readings, "{} {:.0f}%", "; "),
-    )
-    ends = {
-        words: tuple(table.values(f"{drawn}{OVER}", OPTIMAL, pair, q) for q in ("min", "max"))
-        for words, drawn in DRAWN.items()
-    }
-    verdicts = {w: _near(low, 0.0408) and _near(high, 7.3922) for w, (low, high) in ends.items()}
-    low, high = next(iter(ends.values()))
-    yield claim(
-        "5-4-io-nodes-mckp-2",
-        "; ".join(f"{w}: {_percent(a, 1)} to {_percent(b, 0)}" for w, (a, b) in ends.items()),
-        next(iter(verdicts.values())),
-        readings=verdicts,
-        intervals=_intervals(".2%", Least=low, most=high),
-        reach=min(most),
-        reach_2=max(most),
-    )
-    largest = {
-        words: 1 + table.grid(f"{drawn}{OVER}", pair, "max", range(1, MOST + 1)).max(axis=1)
-        for words, drawn in DRAWN.items()
-    }
-    verdicts = {words: _near(some, 23) for words, some in largest.items()}
-    yield claim(
-        "5-7-mckp-could-improve",
-        "; ".join(f"{words}: {x.mean():.1f}{_range(x, 1)}" for words, x in largest.items()),
-        next(iter(verdicts.values())),
-        readings=verdicts,
-        intervals=_intervals(".2f", Ours=next(iter(largest.values()))),
-    )
-
-
-def _over_draws(values: Floats) -> Estimate:
-    return bootstrap(lambda mean: mean, values)
-
-
-def _near(ours: Floats, paper: float) -> bool:
-    """Return whether the paper's figure agrees with ours, which has an entry a draw."""
-    mean = _over_draws(ours)
-    return mean.low <= paper <= mean.high or abs(paper / mean.value - 1) <= 0.1
-
-
-def _intervals(form: str, **extremes: Floats) -> str:
-    """Say the intervals of extremes, and how far single draws are apart."""
-    draws, scale = len(next(iter(extremes.values()))), 100 if form.endswith("%") else 1
-    if draws == 1:
-        return "One draw has no interval."
-    texts = (
-        f"{name} {_over_draws(values):{form}}, in single draws {scale * values.min():.2f} to "
-        f"{scale * values.max():.2f}"
-        for name, values in extremes.items()
-    )
-    return f"{'; '.join(texts)} ({draws} draws)."
-
-
-def _percent(values: Floats, digits: int) -> str:
-    return f"{100 * values.mean():.{digits}f}%{_range(100 * values, digits)}"
-
-
-def _range(values: Floats | Sequence[float], digits: int) -> str:
-    """Return the ends over the draws, where there are several."""
-    if len(values) == 1:
-        return ""
-    return f" [{min(values):.{digits}f}, {max(values):.{digits}f}]"

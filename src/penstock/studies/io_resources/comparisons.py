@@ -25,7 +25,9 @@ NODES, MEASURED = "io-nodes", "measured-counts"
 BY_JOBS = {40: NODES, 30: "thirty-jobs", 20: "twenty-jobs"}
 """The scenario with each number of jobs K, which the paper does not print."""
 LOW, HIGH = (0.1, 0.2, 0.3), (0.8, 0.9, 1.0)
-"""The loads that "low" and "high" mean here; the paper gives none."""
+"""The loads that "low" and "high" mean in figures; the paper gives none."""
+LOW_UP_TO, HIGH_FROM = (LOW[-1], 0.2, 0.5), (HIGH[0], 0.9, 0.6)
+"""Up to and from which load these may be, for claims; the one of the figures first."""
 BEST, N_SYS, T_CPU, STATIC, STRICT = "best-bandwidth", "n-sys", "t-cpu", "static", "t-cpu, strict"
 PAPER = tuple(name for name in ALLOCATORS if name != STRICT)
 """The allocators as the paper has them."""
@@ -44,6 +46,14 @@ class Sweep:
         self.all_loads = table.points(scenario)
         self.loads = [x for x in self.all_loads if x <= LOADS[-1]]
         """Up to saturation."""
+
+    def low(self) -> dict[str, list[float]]:
+        """Return the ways to read "low load"."""
+        return {f"loads up to {end:g}": [x for x in self.loads if x <= end] for end in LOW_UP_TO}
+
+    def high(self) -> dict[str, list[float]]:
+        """Return the ways to read "high load"."""
+        return {f"loads from {end:g}": [x for x in self.loads if x >= end] for end in HIGH_FROM}
 
     def change(
         self, metric: str, ours: str, other: str, loads: Sequence[float] | None = None

@@ -1,7 +1,7 @@
 """Claims of Section VI-B, jobs of which only the class is known, and on interpolated counts."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -75,14 +75,13 @@ def _classes() -> Claim:
         label: off["ascent"] == off["descent"] == 0 and off["peak"] + off["neutral"] > 0
         for label, off in by_label.items()
     }
-    return claim(
+    return claim.over(
         "vi-b-approximated-best-bandwidth",
         "; ".join(
             f"{label}: " + ", ".join(f"{s} {off[s]} of {n}" for s, n in sorted(shapes.items()))
             for label, off in by_label.items()
         ),
-        readings[OURS_CLASSES],
-        readings=readings,
+        readings,
     )
 
 
@@ -98,12 +97,11 @@ def _loss(table: Table, nodes: Sweep) -> Iterator[Claim]:
             for label, by_load in lost.items()
         }
         steep = name.startswith(T_CPU) and not readings[OURS_CLASSES]
-        yield claim(
+        yield claim.over(
             "fig-12a-classes-only-loses",
             f"{each({label: extent(e) for label, e in lost.items()}, '{}: {}', '; ')}; "
             f"Machine-IdleTime {idle:+.1%} over all loads",
-            readings[OURS_CLASSES],
-            readings=readings,
+            readings,
             allocator=name,
             reason=_reason(table, nodes) if steep else PEAKS,
         )
@@ -114,15 +112,14 @@ def _loss(table: Table, nodes: Sweep) -> Iterator[Claim]:
         and max(by_load, key=lambda x: by_load[x].value) == first
         for label, by_load in clairvoyant.items()
     }
-    yield claim(
+    yield claim.over(
         "fig-12a-except-low-load",
         "; ".join(
             f"{label}: {by_load[first].value:+.1%} at {first:g}, then at most "
             f"{max(e.value for x, e in by_load.items() if x > first):+.1%}"
             for label, by_load in clairvoyant.items()
         ),
-        readings[OURS_CLASSES],
-        readings=readings,
+        readings,
         first=first,
         limit=100 * LIMIT,
         behind=nodes.change(SLOWDOWN, FIGURE_12[2], FIGURE_12[1], [first]),
@@ -136,24 +133,26 @@ def _loss(table: Table, nodes: Sweep) -> Iterator[Claim]:
         label: max(by_name, key=lambda name: abs(by_name[name].value)) == FIGURE_12[0]
         for label, by_name in whole.items()
     }
-    yield claim(
+    yield claim.over(
         "fig-12a-three-t-cpu",
         "; ".join(f"{label}: {each(by_name, '{} {:+.1%}')}" for label, by_name in whole.items()),
-        readings[OURS_CLASSES],
-        readings=readings,
+        readings,
     )
 
-    def gained(label: str) -> dict[str, Estimate]:
+    def gained(label: str, loads: Sequence[float] = HIGH) -> dict[str, Estimate]:
         ours, *rivals = (approximate(name, label) for name in FIGURE_12)
-        return {rival: nodes.change(IDLE, ours, rival, HIGH) for rival in rivals}
+        return {rival: nodes.change(IDLE, ours, rival, loads) for rival in rivals}
 
     readings = {label: below(gained(label)) for label in SCALES}
-    yield claim(
+    readings |= {
+        f"{OURS_CLASSES}, {where}": below(gained(OURS_CLASSES, loads))
+        for where, loads in list(nodes.high().items())[1:]
+    }
+    yield claim.over(
         "fig-12b-inaccurate-information-too",
         "; ".join(each(gained(label), "{1:+.1%} against {0}") for label in SCALES)
         + f", Machine-IdleTime at loads {HIGH[0]:g} to {HIGH[-1]:g}",
-        readings[OURS_CLASSES],
-        readings=readings,
+        readings,
     )
 
 

@@ -227,7 +227,7 @@ def _cost(table: Table, seconds: Mapping[CellId, float]) -> Figure:
 
 def _front_figure(table: Table) -> Figure:
     def point(x: float, policy: str) -> tuple[float, float]:
-        slowdown, idle = _judged_pairs(table, x)[policy]
+        slowdown, idle = judged_pairs(table, x)[policy]
         return 100 * idle, slowdown
 
     def cloud(label: str, points: list[tuple[float, float]]) -> Cloud:
@@ -251,7 +251,7 @@ def _front_figure(table: Table) -> Figure:
     return figure("front", panels, left_out=left_out if far else "")
 
 
-def _judged_pairs(table: Table, x: float) -> dict[str, tuple[float, float]]:
+def judged_pairs(table: Table, x: float) -> dict[str, tuple[float, float]]:
     """Return slowdown and idle time of the papers' pairs by the search's own simulations."""
     texts = str(table.rows(SEARCH, x, searched(METRICS[0]))[0]["pairs"]).split()
     parts = (text.rsplit(":", 2) for text in texts)

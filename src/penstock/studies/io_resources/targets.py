@@ -33,6 +33,7 @@ from penstock.studies.io_resources.scenarios import (
     targets,
 )
 from penstock.studies.table import Table, below
+from penstock.studies.verdicts import at_limits
 
 EXCELLENT = 0.2
 MINDS = 0.3
@@ -47,12 +48,11 @@ def claims(table: Table, nodes: Sweep) -> Iterator[Claim]:
     if table.points(OST_MEASURED):
         yield from _judged({"measured": Sweep(table, OST_MEASURED)}, nodes)
     behind = _behind(nodes, SLOWDOWN)
-    yield claim(
+    yield claim.over(
         "fig-13-io-nodes-static",
         f"with I/O nodes {min(behind.values()):.0%} to {max(behind.values()):.0%} behind the best "
         "allocator in Mean-I/O-SlowDown",
-        max(behind.values()) > EXCELLENT,
-        limit=100 * EXCELLENT,
+        at_limits(lambda limit: max(behind.values()) > limit),
     )
 
 

@@ -51,7 +51,10 @@ def tables(table: Table) -> Iterator[TextTable]:
         ("weights", motivation.weight_rows(table)),
         ("practice", practice.table_rows(table)),
         ("loads", loads.table_rows(table)),
-        ("equal-knowledge", rivals.equal_knowledge_rows(table)),
+        *(
+            (name, rivals.equal_knowledge_rows(table, name))
+            for name in (rivals.EQUAL_KNOWLEDGE, rivals.DIVIDED)
+        ),
         ("fairness", rivals.fairness_rows(table)),
     ):
         yield figure.table(key, rows)

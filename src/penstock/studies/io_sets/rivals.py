@@ -16,12 +16,12 @@ from penstock.studies.io_sets.gains import (
     claim,
     gain,
 )
-from penstock.studies.io_sets.scenarios import FAIRNESS_KNOWLEDGE
+from penstock.studies.io_sets.scenarios import FAIRNESS_KNOWLEDGE, HEDGES, hedged
 from penstock.studies.table import Estimate, Table, each
 
 MIX, PLAFRIM = "rivals", "rivals-plafrim"
 BALANCED = 20.0
-EQUAL_KNOWLEDGE = "equal-knowledge"
+EQUAL_KNOWLEDGE, DIVIDED = "equal-knowledge", "equal-knowledge-divided"
 DIGITS = {UTILIZATION: ".4f", STRETCH: ".3f", SLOWDOWN: ".3f"}
 OURS = {
     "fair-finish": "ours-fair-finish-equal-knowledge",
@@ -45,13 +45,13 @@ def claims(table: Table) -> list[Claim]:
     ]
 
 
-def equal_knowledge_rows(table: Table) -> Sequence[Sequence[str]]:
-    """Return the metrics of every policy at every error of what it is told."""
-    errors = table.points(EQUAL_KNOWLEDGE)
+def equal_knowledge_rows(table: Table, scenario: str) -> Sequence[Sequence[str]]:
+    """Return the metrics of every policy, hedged or not, at every error of what it is told."""
+    errors = table.points(scenario)
     rows = [("policy", *(f"{NAMES[m]} at {x:g}" for m in METRICS for x in errors))]
-    for policy in table.policies(EQUAL_KNOWLEDGE):
+    for policy in table.policies(scenario):
         values = {
-            (m, x): float(table.values(EQUAL_KNOWLEDGE, x, policy, m).mean())
+            (m, x): float(table.values(scenario, x, policy, m).mean())
             for m in METRICS
             for x in errors
         }
@@ -144,10 +144,10 @@ def _fair_finish(table: Table) -> Claim:
 
 def _equal_knowledge(table: Table, policy: str) -> Claim:
     """Judge a policy of ours against SET-10 when both are told the same, right or wrong."""
-    errors = table.points(EQUAL_KNOWLEDGE)
+    errors, ours = table.points(EQUAL_KNOWLEDGE), hedged(policy, HEDGES[-1])
     won = {
         metric: {
-            x: gain(table, EQUAL_KNOWLEDGE, metric, [x], ours=policy, other=SET_10) for x in errors
+            x: gain(table, EQUAL_KNOWLEDGE, metric, [x], ours=ours, other=SET_10) for x in errors
         }
         for metric in METRICS
     }
@@ -162,6 +162,7 @@ def _equal_knowledge(table: Table, policy: str) -> Claim:
         OURS[policy],
         f"at {', '.join(f'{x:g}' for x in errors)} decades: {'; '.join(values)}",
         not behind,
+        hedge=HEDGES[-1],
         behind=f" Not ahead: {behind}." if behind else "",
     )
 

@@ -62,25 +62,36 @@ class Variant:
 
     choices: Choices
     grid: Sequence[float] = ALPHAS
+    printed: bool = True
+    """Whether the text allows it; what it rules out is shown, and decides nothing."""
 
 
 THREE_Q = Choices(sizes="geometric", size_factor=3.0)
-"""Chosen after a look at the paper's figures (of 2 and 3), and not as printed."""
+"""Chosen after a look at the paper's figures (of 2 and 3)."""
 VARIANTS: Mapping[str, Variant] = {
     "0.1 a variance": Variant(choices=Choices(deviation=0.1**0.5)),
     "I/O loads up to 2": Variant(choices=Choices(loads=(0.0, 2.0))),
     "I/O loads 0.05 to 0.95": Variant(choices=Choices(loads=(0.05, 0.95))),
     "sizes adjacent": Variant(choices=Choices(sizes="adjacent")),
     "sizes geometric": Variant(choices=Choices(sizes="geometric")),
-    "sizes poisson": Variant(choices=Choices(sizes="poisson")),
-    "sizes normal": Variant(choices=Choices(sizes="normal")),
-    "sizes geometric of 3 Q (not as printed)": Variant(choices=THREE_Q),
+    "exponent poisson": Variant(choices=Choices(sizes="poisson"), printed=False),
+    "exponent normal": Variant(choices=Choices(sizes="normal"), printed=False),
+    "geometric of 3 Q": Variant(choices=THREE_Q, printed=False),
     "12 loads, sizes geometric": Variant(choices=Choices(sizes="geometric"), grid=TWELVE),
-    "12 loads, sizes poisson": Variant(choices=Choices(sizes="poisson"), grid=TWELVE),
-    "12 loads, sizes normal": Variant(choices=Choices(sizes="normal"), grid=TWELVE),
-    "12 loads, sizes geometric of 3 Q (not as printed)": Variant(choices=THREE_Q, grid=TWELVE),
+    "12 loads, exponent poisson": Variant(
+        choices=Choices(sizes="poisson"), grid=TWELVE, printed=False
+    ),
+    "12 loads, exponent normal": Variant(
+        choices=Choices(sizes="normal"), grid=TWELVE, printed=False
+    ),
+    "12 loads, geometric of 3 Q": Variant(choices=THREE_Q, grid=TWELVE, printed=False),
 }
-"""The open choices of the generator: each by itself, and sizes together with the grid of loads."""
+"""The open choices of the generator: each by itself, and sizes together with the grid of loads.
+
+The paper prints "variance sigma = 0.1", loads "truncated on [x, y]", and a distribution on powers
+of two "of mean Q" without its name. It does not offer sizes of another mean: those of 3 Q, or those
+whose exponent, not the size, is centred on log2 Q, which makes alpha a third of alpha_gen at 10.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,11 @@ from penstock.live.measure import window_survey
 from penstock.report.findings import Findings
 from penstock.studies.study import Study
 from penstock.studies.texts import findings_of
-from penstock.studies.tuning import learning, measured, real_jobs
+from penstock.studies.tuning import learning, learning_figures, measured, real_jobs
 from penstock.studies.tuning.measured import SIZES, Measured
 from penstock.studies.tuning.offline import Choices, Detectors, Offline
 
-VERSION = 2
+VERSION = 3
 OBSERVATIONS = 400
 
 
@@ -54,7 +54,7 @@ def findings(results: Results) -> Findings:
     return findings_of(
         "tuning",
         claims=[*learning.claims(offline, choices, held_out), *real_jobs.claims(measurements)],
-        figures=[*learning.figures(offline, choices), *real_jobs.figures(measurements)],
+        figures=[*learning_figures.figures(offline, choices), *real_jobs.figures(measurements)],
         shipped="" if results.campaign.size == FULL else "; rewards come with the package",
         provenance=(
             ("rewards", f"{len(offline.rewards)} scenarios x 7 windows, measured, emulated"),

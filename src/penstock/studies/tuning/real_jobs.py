@@ -20,6 +20,7 @@ from penstock.studies.tuning.measured import (
     FIXED,
     MADBENCH,
     MADBENCH_FIXED,
+    MADBENCH_POLICIES,
     ONLINE,
     POLICIES,
     READ,
@@ -33,8 +34,11 @@ claim = claims_of("tuning")
 
 EMULATED = "Measured: real processes and I/O nodes, emulated disks."
 AS_GOOD, BETTER = 1.0, 0.15
+EPSILON = "epsilon-greedy"
+"""The thesis' policy in 4.2.4, and in Figs. 4.6 to 4.8."""
 SAVED_ONLINE, SAVED_MADBENCH = 0.193, 0.17
 """Chapter 7: time saved by avoiding wrong windows, at most, by the benchmark and by MADbench2."""
+PLACES = {"write": WRITE, "read": READ}
 THESIS_OVERHEAD, OUR_OVERHEAD = 0.018, 0.01
 THESIS_NODES, THESIS_DECISION = 240, 0.250
 OUR_NODES, OUR_DECISION = 768, 0.050
@@ -48,6 +52,7 @@ def claims(measured: Measured) -> list[Claim]:
         _gained(measured),
         _estimates(measured),
         *_madbench(measured),
+        _estimates_of_ours(measured),
         *_overhead(measured),
         *_decisions(measured),
     ]
@@ -100,18 +105,22 @@ def _policy(measured: Measured, policy: str) -> Claim:
         "figs-4-6-to-4-9-learns-while-job",
         f"{own.words}: {own.drawn / own.seconds - 1:+.0%} over a random choice",
         own.seconds <= (own.best + own.drawn) / 2,
+        readings={
+            "half way or nearer to the best": own.seconds <= (own.best + own.drawn) / 2,
+            "faster than a random choice": own.seconds < own.drawn,
+        },
         policy=policy,
     )
 
 
 def _gained(measured: Measured) -> Claim:
-    own = AgainstFixed.of(measured, "epsilon-greedy")
+    own = AgainstFixed.of(measured, EPSILON)
     saved = 1 - own.seconds / own.worst
     return claim(
         "chapter-7-19-online",
         f"{saved:.1%} less time than with the worst window, "
         f"{1 - own.seconds / own.drawn:.1%} less than with one drawn at random",
-        saved >= SAVED_ONLINE,
+        saved >= SAVED_ONLINE and own.seconds < own.drawn,
         saved=SAVED_ONLINE,
     )
 
@@ -133,6 +142,23 @@ def estimates(measured: Measured, run: str) -> dict[str, dict[float, float]]:
 
 
 def _estimates(measured: Measured) -> Claim:
+    """Judge whether the thesis' policy ends with the highest estimate at the best fixed window."""
+    by_operation = estimates(measured, f"{ONLINE}{EPSILON}")
+    if set(PLACES) - set(by_operation):  # a short run may have no interval of one alone
+        return claim("fig-4-7-highest-estimates", "no interval had writes or reads only", None)
+    highest = {does: max(by_operation[does], key=by_operation[does].__getitem__) for does in PLACES}
+    best = {does: ends(measured.fixed(FIXED, (place,)))[0] for does, place in PLACES.items()}
+    return claim(
+        "fig-4-7-highest-estimates",
+        "; ".join(
+            f"{does}s: highest {show(highest[does])}, best fixed {show(best[does])}"
+            for does in PLACES
+        ),
+        highest == best,
+    )
+
+
+def _estimates_of_ours(measured: Measured) -> Claim:
     by_operation = estimates(measured, f"{ONLINE}{POLICIES[0]}")
     best = {does: max(each, key=lambda w: each[w]) for does, each in by_operation.items()}
     writes = by_operation.get("write")
@@ -148,31 +174,38 @@ def _estimates(measured: Measured) -> Claim:
 
 
 def _madbench(measured: Measured) -> Iterator[Claim]:
-    repetitions = learnt(measured.jobs(MADBENCH))
-    seconds = {name: mean_seconds(repetitions, places) for name, places in COMPONENTS.items()}
-    least, most = {}, {}
+    least, most, drawn = {}, {}, {}
     for name, places in COMPONENTS.items():
         fixed = measured.fixed(MADBENCH_FIXED, places)
         least[name], most[name] = (fixed[window] for window in ends(fixed))
-    text = ", ".join(
-        f"{name} {taken:.2f} s ({least[name]:.2f} to {most[name]:.2f})"
-        for name, taken in seconds.items()
-    )
+        drawn[name] = fmean(fixed.values())
+
+    def taken_by(policy: str) -> dict[str, float]:
+        repetitions = learnt(measured.jobs(f"{MADBENCH} {policy}"))
+        return {name: mean_seconds(repetitions, places) for name, places in COMPONENTS.items()}
+
+    def words(seconds: Mapping[str, float]) -> str:
+        return ", ".join(
+            f"{name} {taken:.2f} s ({least[name]:.2f} to {most[name]:.2f})"
+            for name, taken in seconds.items()
+        )
+
+    ours, seconds = (taken_by(policy) for policy in MADBENCH_POLICIES)
     yield claim(
         "fig-4-11-s-w-c",
-        f"{text} (best to worst fixed)",
+        f"{words(seconds)} (best to worst fixed)",
         seconds["S"] < least["S"] and seconds["W"] <= (least["W"] + most["W"]) / 2,
     )
     yield claim(
         "ours-s-w-c-not-worse",
-        f"{text} (best to worst fixed)",
-        all(taken <= most[name] for name, taken in seconds.items()),
+        f"{words(ours)} (best to worst fixed)",
+        all(taken <= most[name] for name, taken in ours.items()),
     )
     saved = {name: 1 - taken / most[name] for name, taken in seconds.items()}
     yield claim(
         "chapter-7-17-madspec",
         each(saved, "{} {:.1%}") + " less than with the worst window",
-        max(saved.values()) >= SAVED_MADBENCH,
+        any(saved[n] >= SAVED_MADBENCH and seconds[n] < drawn[n] for n in saved),
         saved=SAVED_MADBENCH,
     )
 
@@ -253,7 +286,6 @@ def _decisions(measured: Measured) -> Iterator[Claim]:
 figure = captions_of("tuning")
 
 MIB = 2**20
-PLACES = {"write": WRITE, "read": READ}
 
 
 def figures(measured: Measured) -> list[Figure]:
@@ -325,10 +357,12 @@ def _figures_4_8_to_4_12(measured: Measured) -> Iterator[Figure]:
         panels.append(_against_fixed(operation, "MiB/s", values, fixed, volume))
     yield figure("fig-4-8-bandwidth", panels)
 
-    repetitions = measured.jobs(MADBENCH)
     panels = []
     for name, places in COMPONENTS.items():
-        values = {POLICIES[0]: [mean_seconds([one], places) for one in repetitions]}
+        values = {
+            policy: [mean_seconds([one], places) for one in measured.jobs(f"{MADBENCH} {policy}")]
+            for policy in MADBENCH_POLICIES
+        }
         fixed = measured.fixed(MADBENCH_FIXED, places)
         panels.append(_against_fixed(name, "seconds", values, fixed))
     yield figure("fig-4-10-4-11-madbench", panels)

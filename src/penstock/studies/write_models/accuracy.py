@@ -1,6 +1,6 @@
 """How accurate the chosen models are on larger scales (Table VII, Figs. 5 and 6, abstract)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -9,8 +9,15 @@ from penstock.report.findings import Claim
 from penstock.sim.evaluate.write_samples import TEST_SCALES
 from penstock.studies.table import each
 from penstock.studies.texts import claims_of
+from penstock.studies.verdicts import over
 from penstock.studies.write_models.cells import UNCONVERGED
-from penstock.studies.write_models.comparison import Compared, LassoAccuracy, ModelErrors, Ours
+from penstock.studies.write_models.comparison import (
+    Compared,
+    Floats,
+    LassoAccuracy,
+    ModelErrors,
+    Ours,
+)
 
 claim = claims_of("write-models")
 
@@ -30,10 +37,11 @@ SHARES: Mapping[str, Mapping[str, tuple[float, float]]] = {
     },
 }
 """Table VII: of each test set, within 0.2 and 0.3, by the chosen lasso model."""
-APART = 0.1
-"""How far our parts may be from the paper's."""
-ACCURATE = 0.84
-"""The least part within 0.3 on a converged set that the paper calls highly accurate."""
+APART = (0.1, 0.05, 0.15)
+"""How far our parts may be from the paper's, which has no range."""
+ACCURATE = (0.84, 0.75, 0.9)
+"""The least part within 0.3 of a converged set that is called highly accurate: Table VII's least
+for lasso first. The paper has no figures for the forest."""
 
 
 def claims(one: Compared) -> Iterator[Claim]:
@@ -44,7 +52,8 @@ def claims(one: Compared) -> Iterator[Claim]:
         name: {set_: one.best[name].share(set_, 0.3) for set_ in TEST_SCALES}
         for name in PAPER_TECHNIQUES
     }
-    first = {set_: max(shares, key=lambda name: shares[name][set_]) for set_ in TEST_SCALES}
+    verdicts = {words: wins(one) for words, wins in LASSO_WINS.items()}
+    by_square = {name: one.best[name].squares["converged"] for name in PAPER_TECHNIQUES}
     squares = one.best["lasso"].missed["large"] ** 2
     longest = np.sort(squares)[-max(1, len(squares) // 10) :].sum() / squares.sum()
     yield claim(
@@ -53,18 +62,27 @@ def claims(one: Compared) -> Iterator[Claim]:
             f"{set_}: " + each({name: shares[name][set_] for name in shares}, "{} {:.0%}")
             for set_ in TEST_SCALES
         ),
-        all(shares["lasso"][set_] >= shares[first[set_]][set_] for set_ in TEST_SCALES),
+        next(iter(verdicts.values())),
+        readings=verdicts,
         one=one.where,
-        longest=longest,
+        trained=one.trained,
+        reason=(
+            "By mean square error, by which models are chosen, lasso is the best of the five here: "
+            f"the longest writes decide that (a tenth of the large set makes {longest:.0%} of the "
+            "lasso's), and relative errors weigh every write alike."
+            if by_square["lasso"] == min(by_square.values())
+            else "Lasso is not the best of the five by mean square error either: see the claims on "
+            "Fig. 4."
+        ),
     )
     forest = shares["forest"]
     worst = min(forest, key=lambda set_: forest[set_])
     yield claim(
         "abstract-forest-accurate",
         each(forest, "{} {:.0%}"),
-        min(forest.values()) >= ACCURATE,
+        min(forest.values()) >= ACCURATE[0],
+        readings=over(ACCURATE, "{:g} or more", lambda least: min(forest.values()) >= least),
         one=one.where,
-        accurate=ACCURATE,
         worst=worst,
         trained=one.trained,
         bias=100 * float(np.median(one.best["forest"].errors[worst])),
@@ -77,7 +95,8 @@ def _table_7(one: Compared, set_: str, paper: tuple[float, float]) -> Claim:
     samples, _, _ = next(iter(by_reading)).rpartition(", ")
     first = next(iter(by_reading.values()))
     verdicts = {
-        reading: agrees(own, set_, paper)
+        f"{reading.removeprefix(f'{samples}, ')} within {limit:g}": agrees(own, set_, paper, limit)
+        for limit in APART
         for reading, own in by_reading.items()
         if reading.startswith(samples)
     }
@@ -89,21 +108,51 @@ def _table_7(one: Compared, set_: str, paper: tuple[float, float]) -> Claim:
         set_=set_,
         one=one.where,
         both=both(paper),
-        apart=APART,
+        samples=samples,
         draws=len(first.bias),
         bias=100 * first.bias.mean(),
     )
 
 
-def agrees(own: LassoAccuracy, set_: str, paper: tuple[float, float]) -> bool:
+def agrees(
+    own: LassoAccuracy, set_: str, paper: tuple[float, float], limit: float = APART[0]
+) -> bool:
     """Return whether our parts are near the paper's; for converged sets, or above them."""
     above = [
-        float(own.within[limit].mean()) - part
-        for limit, part in zip((0.2, 0.3), paper, strict=True)
+        float(own.within[error].mean()) - part
+        for error, part in zip((0.2, 0.3), paper, strict=True)
     ]
     if set_ == UNCONVERGED:
-        return max(map(abs, above)) <= APART
-    return min(above) >= -APART
+        return max(map(abs, above)) <= limit
+    return min(above) >= -limit
+
+
+def _wins_every_set(one: Compared, error: float) -> bool:
+    return all(
+        one.best["lasso"].share(set_, error) >= one.best[name].share(set_, error)
+        for set_ in TEST_SCALES
+        for name in PAPER_TECHNIQUES
+    )
+
+
+def _wins_over_all(one: Compared, value: Callable[[Floats], float]) -> bool:
+    """Say whether lasso has the best value of the relative errors of all converged samples."""
+    values = {
+        name: value(np.abs(np.concatenate([one.best[name].errors[s] for s in TEST_SCALES])))
+        for name in PAPER_TECHNIQUES
+    }
+    return values["lasso"] <= min(values.values())
+
+
+LASSO_WINS: Mapping[str, Callable[[Compared], bool]] = {
+    "within 0.3, every set": lambda one: _wins_every_set(one, 0.3),
+    "within 0.2, every set": lambda one: _wins_every_set(one, 0.2),
+    "within 0.3, all together": lambda one: _wins_over_all(
+        one, lambda e: -float((e <= 0.3).mean())
+    ),
+    "median error, all together": lambda one: _wins_over_all(one, lambda e: float(np.median(e))),
+}
+"""What "the best overall accuracy" of relative errors may mean."""
 
 
 def _over_draws(own: LassoAccuracy) -> str:

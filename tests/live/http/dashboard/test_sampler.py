@@ -120,6 +120,19 @@ def test_counters_that_fall_move_nothing(site: Site) -> None:
     assert site.sample().direct == 0.0
 
 
+def test_a_job_that_begins_to_write_elsewhere_has_changed(site: Site) -> None:
+    """It moves nothing, so no rate ever changes, and why it shows 0 bytes was never sent."""
+    job = site.job(1)
+    site.sample()
+    before = site.history.lanes.by_id[job.id].revision
+    job.counters = {"attached": 1, "opens_elsewhere": 1}
+    site.history.counted(job)
+    after = site.history.lanes.by_id[job.id].revision
+    assert after > before
+    site.history.counted(job)  # the same again is no change
+    assert site.history.lanes.by_id[job.id].revision == after
+
+
 def test_a_pattern_is_that_of_a_job_that_has_its_io_node_to_itself(site: Site) -> None:
     alone, one, other = site.job(1, 0), site.job(2, 1), site.job(3, 1)
     lanes = site.history.lanes.by_id

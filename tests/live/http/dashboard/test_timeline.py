@@ -375,6 +375,36 @@ def test_what_is_a_users_own_needs_a_token(tmp_path: Path) -> None:
             assert anonymous.get("/v1/timeline").status_code == 401
 
 
+def test_a_job_in_its_first_phase_has_no_reason_for_zero_bytes(tmp_path: Path) -> None:
+    """While its first write waited for its turn, it was said to make no data call."""
+    settings = {"config": sharing_config("enforce"), "token_file": str(token_file(tmp_path))}
+    with (
+        controlled(tmp_path, io_nodes=1, **settings) as (state, where),
+        jobs(state, "holder", "writer") as (holder, writer),
+        client(where, ADMIN) as api,
+    ):
+        page = Page(api)
+
+        def reasons() -> list[str | None]:
+            status = launcher.ask(state, messages.GetStatus(), messages.Status)
+            listed = {record.id: record.zero_bytes_reason for record in status.jobs}
+            return [listed[writer.id], page.ask().jobs[writer.id]["zero_bytes_reason"]]
+
+        holder.begin()
+        page.until(lambda p: p.jobs[holder.id]["doing"] == "transferring", "it has no turn")
+        writer.count(attached=1, opens=1)
+        page.until(lambda _: reasons() == ["no data call"] * 2, "its file was not noticed")
+        writer.begin()
+        page.until(waits(writer), "it has a turn")
+        assert reasons() == [None, None]
+        holder.end()
+        page.until(lambda p: p.jobs[writer.id]["doing"] == "transferring", "no turn came")
+        assert reasons() == [None, None]
+        writer.end(small=True)
+        page.until(lambda p: p.jobs[writer.id]["doing"] == "computing", "it goes on")
+        assert reasons() == [None, None]
+
+
 def test_anonymous_clients_are_told_of_no_user(state: StateDirectory, page: Page) -> None:
     with jobs(state, "secret") as (job,):
         job.begin()

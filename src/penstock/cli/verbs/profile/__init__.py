@@ -40,9 +40,10 @@ FAILED = 1
 )
 @click.option(
     "--curves",
-    metavar="FILE",
-    help="Estimate the bandwidth over I/O nodes from measured base patterns: curves.json of "
-    "'penstock explore', or mn4.",
+    metavar="FILE|mn4",
+    help="Estimate the bandwidth that the runs would reach over I/O nodes where base patterns were "
+    "measured: curves.json of 'penstock explore', or mn4, of MareNostrum 4. The bandwidth in the "
+    "log itself is another figure, and is not used.",
 )
 @click.option("--html", metavar="FILE", type=PATH, help="Write an HTML page with figures.")
 @click.option(
@@ -134,6 +135,7 @@ def profile(
             bases=bases,
             cores=cores,
             resume=resume,
+            curves=curves or "",
             each=None if counter is None else counter.add,
         )
         try:
@@ -200,10 +202,11 @@ class _Run:
         bases: tuple[Base, ...],
         cores: int | None,
         resume: ResumeFile | None,
+        curves: str = "",
         each: Callable[[Profile], object] | None = None,
     ) -> None:
         self.reader, self.jobs, self.sinks = reader, jobs, sinks
-        self.each = each
+        self.each, self.curves = each, curves
         self.bases, self.cores, self.resume = bases, cores, resume
         self.first: list[Profile] = []
         self.mixture: Mixture | None = None
@@ -288,6 +291,6 @@ class _Run:
     def show(self) -> None:
         """Print one log in detail, several as a table."""
         if len(self.rows) == 1:
-            show_profile.one(self.first[0], self.mixture, cores=self.cores)
+            show_profile.one(self.first[0], self.mixture, cores=self.cores, curves=self.curves)
         elif self.rows:
             show_profile.several(self.rows)

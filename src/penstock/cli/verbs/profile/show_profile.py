@@ -11,6 +11,7 @@ from penstock.errors import InputError
 from penstock.learn.profiles import Heat, Profile, write_of
 from penstock.learn.profiles.mixture import Mixture, direct_or, error
 from penstock.learn.profiles.profile import CLASSES
+from penstock.printable import printable
 from penstock.sim.formats.base_patterns import PatternFile
 from penstock.sim.formats.decode import curve_points
 from penstock.units import show_seconds, show_volume
@@ -26,13 +27,14 @@ TIMES = {
 }
 
 
-def one(profile: Profile, mixture: Mixture | None, *, cores: int | None) -> None:
-    """Print one profile in detail."""
+def one(profile: Profile, mixture: Mixture | None, *, cores: int | None, curves: str = "") -> None:
+    """Print one profile in detail; `curves` names the base patterns of the mixture."""
     on = f" on {profile.nodes} nodes" if profile.nodes is not None else ""
     began = datetime.fromtimestamp(profile.start, UTC).strftime("%Y-%m-%d %H:%M")
     click.echo(
-        f"{profile.name}\n{profile.executable or 'a program'}, {profile.processes:,} processes{on},"
-        f" {show_seconds(profile.seconds)} from {began} UTC; log version {profile.version}\n"
+        f"{printable(profile.name)}\n{printable(profile.executable) or 'a program'}, "
+        f"{profile.processes:,} processes{on}, {show_seconds(profile.seconds)} from "
+        f"{began} UTC; log version {profile.version}\n"
         f"read {show_volume(profile.read)}, wrote {show_volume(profile.written)}; "
         f"{profile.shared_files:,} shared files, {profile.own_files:,} files of single processes; "
         f"at most {show_seconds(profile.io_seconds)} in calls\n"
@@ -48,10 +50,11 @@ def one(profile: Profile, mixture: Mixture | None, *, cores: int | None) -> None
     if profile.heat is not None:
         _heat(profile.heat)
     if mixture is not None:
-        _curve(mixture)
+        _curve(mixture, curves)
+        _own_bandwidth(profile)
     _write(profile, cores)
     for note in profile.notes:
-        click.echo(f"note: {note}")
+        click.echo(f"note: {printable(note)}")
 
 
 def _patterns(profile: Profile) -> None:
@@ -121,7 +124,7 @@ def _shade(part: float) -> str:
     return SHADES[0] if part <= 0 else SHADES[1 + min(int(part * 4), 3)]
 
 
-def _curve(mixture: Mixture) -> None:
+def _curve(mixture: Mixture, curves: str) -> None:
     matched = [
         (
             f"{match.part.operation} {match.part.layout} {show_volume(match.part.request_size)}",
@@ -132,16 +135,33 @@ def _curve(mixture: Mixture) -> None:
         )
         for match in mixture.matches[:MOST]
     ]
-    click.echo("\nbandwidth over I/O nodes, estimated from measured base patterns")
+    where = "on MareNostrum 4 (mn4)" if curves == "mn4" else f"in {printable(curves)}"
+    click.echo(
+        "\nbandwidth over I/O nodes, estimated from base patterns that were measured "
+        f"{where}, not in this log"
+    )
     columns = ("part", "volume", "nearest base pattern", "octaves off", "differences")
     emit_table(columns, matched, text=("nearest base pattern", "differences"))
     points = zip(mixture.curve.counts, mixture.curve.bandwidths, strict=True)
-    emit_table(("I/O nodes", "MB/s"), [(direct_or(n), f"{b:,.1f}") for n, b in points])
+    emit_table(("I/O nodes", "estimated MB/s"), [(direct_or(n), f"{b:,.1f}") for n, b in points])
     if mixture.guess:
         click.echo(
             f"a guess: the base patterns are {mixture.octaves:.1f} octaves off; measure closer "
             "patterns with 'penstock explore'"
         )
+
+
+def _own_bandwidth(profile: Profile) -> None:
+    """Print what the run itself reached, so that nobody takes an estimate for it."""
+    seconds = sum(phase.seconds for phase in profile.phases)
+    if not seconds:
+        click.echo("measured in this log: unknown, as it has no times of phases")
+        return
+    moved = sum(phase.read + phase.written for phase in profile.phases)
+    click.echo(
+        f"measured in this log: {moved / seconds / 1e6:,.1f} MB/s over its phases, on the machine "
+        "and with the neighbours that it ran with"
+    )
 
 
 def _write(profile: Profile, cores: int | None) -> None:

@@ -111,7 +111,7 @@ class History(JobObserver, PhaseObserver):
         if lane is None:
             return
         self.direct_bytes += lane.take_direct_bytes()
-        if lane.update_rate(self.now()):
+        if lane.update_counters(self.now()):
             lane.revision = self.lanes.next()
         if job.state != "running":
             lane.rate = 0.0
@@ -205,7 +205,9 @@ class History(JobObserver, PhaseObserver):
                 reweighted = lane.kind == "io" and start <= lane.since
                 self.open(lane, "io", self.now() if reweighted else start, phase.weight)
         elif phase.released:
-            self.open(lane, "io", self.now(), 0.0)
+            self.shares.set(self.clock(), id, phase.weight)
+            if (lane.kind, lane.weight) != ("io", phase.weight):
+                self.open(lane, "io", self.now(), phase.weight)
         else:
             self.shares.set(self.clock(), id, 0.0)
             mode = self._turn_service.modes.of(self.turns.manager.jobs[id].user)

@@ -11,7 +11,12 @@ from typing import Literal
 import msgspec
 
 from penstock.live.controller.job_table import JobEntry
-from penstock.live.protocol.job_record import direct_bytes, forwarded_bytes
+from penstock.live.protocol.job_record import (
+    ZeroBytes,
+    direct_bytes,
+    fail_opens,
+    forwarded_bytes,
+)
 from penstock.model import JobId
 
 Kind = Literal["io", "wait", "would-wait"]
@@ -76,6 +81,7 @@ class Lane:
     counted: float = 0.0
     moved: int = field(init=False)
     direct: int | None = field(init=False)
+    notes: tuple[ZeroBytes | None, int] = (None, 0)  # why no bytes, calls that failed open
 
     def __post_init__(self) -> None:
         counters = self.job.counters
@@ -92,15 +98,17 @@ class Lane:
             newer.append(interval)
         return newer[::-1]
 
-    def update_rate(self, now: float) -> bool:
-        """Read the job's counters; return whether its rate or its bytes changed."""
+    def update_counters(self, now: float) -> bool:
+        """Read the job's counters; return whether what is shown of them changed."""
+        notes = (self.job.zero_bytes_reason, fail_opens(self.job.counters))
+        noted, self.notes = self.notes != notes, notes
         moved = forwarded_bytes(self.job.counters) + direct_bytes(self.job.counters)
         before, old_rate = self.moved, self.rate
         elapsed = now - self.counted
         if self.counted and elapsed > 0:
             self.rate = max(moved - before, 0) / max(elapsed, 0.2)
         self.moved, self.counted = moved, now
-        return moved != before or self.rate != old_rate
+        return noted or moved != before or self.rate != old_rate
 
     def take_direct_bytes(self) -> int:
         """Return the direct bytes since the last call."""

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from penstock.live.http.dashboard.lanes import Kind, PhaseRecord
-from penstock.live.protocol.job_record import Count, JobSummary
+from penstock.live.protocol.job_record import Count, JobSummary, ZeroBytes
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Stretch = tuple[str, Kind, float, float | None, Share]
@@ -41,6 +41,7 @@ class LaneJob(JobSummary, frozen=True, kw_only=True):
     user: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
     command: str | UnsetType = UNSET
+    zero_bytes_reason: ZeroBytes | UnsetType | None = UNSET  # as in JobRecord
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):

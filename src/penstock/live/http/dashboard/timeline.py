@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET
 
+from penstock.live.controller.status import waits_at_most
 from penstock.live.controller.supervise import Steps
 from penstock.live.http.dashboard.history import WINDOW, History
 from penstock.live.http.dashboard.lanes import Lane
 from penstock.live.http.dashboard.sampler import Sampler
 from penstock.live.http.dashboard.schema import LaneJob, Timeline, UserNow
-from penstock.live.protocol.job_record import (
-    direct_bytes,
-    fail_opens,
-    forwarded_bytes,
-    zero_bytes_reason,
-)
+from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
 from penstock.model import JobId
 
 if TYPE_CHECKING:
@@ -135,8 +131,8 @@ class TimelineBuilder:
         if lane.kind in {"wait", "would-wait"} and id is not None:
             behind, ahead = (self._queue() if queue is None else queue).get(id, ([], 0))
             phase = history.turns.states[id].phase
-            waited = 0.0 if phase is None else history.clock() - phase.began
-            most = max(turn_service.longest_wait - waited, 0.0)
+            if phase is not None:
+                most = waits_at_most(phase, turn_service.longest_wait, history.clock())
         failed = private and job.state == "ended" and job.status
         # Not from the job's whole record: that asks the host for the user's number.
         return LaneJob(
@@ -150,7 +146,7 @@ class TimelineBuilder:
             processes=begin.processes,
             io_nodes=list(job.io_nodes),
             io_nodes_used=job.io_nodes_used,
-            zero_bytes_reason=zero_bytes_reason(counters),
+            zero_bytes_reason=job.zero_bytes_reason if private else UNSET,
             doing=job.state if over else _DOING[lane.kind],
             since=lane.since,
             share=history.shares.share(lane.weight) if lane.kind == "io" else 0.0,

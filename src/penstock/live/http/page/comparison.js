@@ -56,12 +56,13 @@ export class Comparison {
   }
 
   metrics() {
-    const { policies, ran } = this.result;
+    const { policies, ran, record } = this.result;
+    const none = record.missing?.matters ? "not judged" : "within error";
     const cell = (policy, key, text) => {
       const kind = policy === ran ? "" : verdict(policies[policy], key);
       const value = h("span", {}, text(policies[policy][key]));
       if (policy === ran) return { text: value, class: "num" };
-      const gain = kind ? `${percent(policies[policy].gain[key])}, ${kind === "wins" ? "better" : "worse"}` : "within error";
+      const gain = kind ? `${percent(policies[policy].gain[key])}, ${kind === "wins" ? "better" : "worse"}` : none;
       const mark = kind === "wins" ? [h("span", { "aria-hidden": "true" }, " \u25b2")] : [];
       return { text: h("span", {}, value, mark, h("span", { class: "gain" }, gain)), class: `num ${kind}` };
     };

@@ -81,7 +81,7 @@ export function paintLane(pen, lane, y, height, width, { from, to, now }) {
 /** Describe an interval in words. */
 export function inWords(id, stretch, now, clock = format.at) {
   const [kind, start, end, share] = stretch;
-  const granted = kind !== "io" ? "" : share > 0 ? ` at a share of ${format.share(share)}` : " without a turn";
+  const granted = kind === "io" ? ` at a share of ${format.share(share)}` : "";
   const until = end === null ? `since ${clock(start)}` : `${clock(start)} to ${clock(end)}`;
   return `${id} ${WORDS[kind]}${granted}, ${until}, ${format.span((end ?? now) - start)}`;
 }

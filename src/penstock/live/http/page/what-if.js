@@ -35,7 +35,7 @@ export class WhatIf {
     this.first = h("select", { id: "first" });
     this.second = h("select", { id: "second" });
     this.window = h("input", { id: "window", type: "text", placeholder: "all, or 9 h:17 h", size: 16, title: "A window of the record, from its beginning: 9 h:17 h" });
-    this.run = h("button", { type: "submit", class: "primary" }, "Simulate both");
+    this.run = h("button", { type: "submit", class: "primary", disabled: true }, "Simulate both");
     this.cancel = h("button", { type: "button", disabled: true, onclick: () => this.stop() }, "Cancel");
     this.state = h("p", { class: "what-state", role: "status" });
     const field = (id, label, control) => h("div", { class: "field" }, h("label", { for: id }, label), control);
@@ -67,8 +67,8 @@ export class WhatIf {
   }
 
   update() {
-    if (this.records === undefined && !this.loading) this.load();
-    if (this.running && this.timer === 0) this.poll();
+    if (!this.records?.length) this.load(); // the first record is on disk a second after its job began
+    if (this.running && this.id !== null && this.timer === 0) this.poll();
   }
 
   async load() {
@@ -116,6 +116,7 @@ export class WhatIf {
       this.second.focus();
       return;
     }
+    this.id = null; // not known before the answer: nothing to ask about or to cancel
     this.busy(true);
     setText(this.state, "Starting the simulation.");
     this.result.replaceChildren();
@@ -124,6 +125,7 @@ export class WhatIf {
       const body = { run, day, policies: [this.first.value, this.second.value], window: this.window.value.trim() || null };
       const { id } = await request("/v1/what-if", { method: "POST", body });
       this.id = id;
+      this.busy(true);
       history.replaceState(null, "", `#what-if/${encodeURIComponent(id)}`);
       this.poll();
     } catch (error) {
@@ -146,8 +148,8 @@ export class WhatIf {
 
   busy(running) {
     this.running = running;
-    this.run.disabled = running || this.records?.length === 0;
-    this.cancel.disabled = !running;
+    this.run.disabled = running || !this.records?.length;
+    this.cancel.disabled = !running || this.id === null;
     this.form.setAttribute("aria-busy", String(running));
   }
 
