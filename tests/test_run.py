@@ -206,6 +206,17 @@ def test_a_long_test_with_a_limit_of_its_own_does_not_hang(suite: Suite) -> None
     assert suite.run().unsteady == ["tests/test_a.py::test_one"]
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_page_that_shows_something_else_does_not_hang(suite: Suite, answers: bool) -> None:
+    log = "Call log:\\n  - waiting for locator\\n"
+    if answers:
+        log += "    242 \u00d7 locator resolved to <input/>\\n"
+    body = "    if is_first('one'):\n        time.sleep(limits.HANG)\n"
+    body += f"        raise AssertionError('Locator expected to have Value\\n{log}')\n"
+    suite.add("test_a.py", f"import limits, time\n{FIRST_TIME}\ndef test_one():\n{body}")
+    assert suite.run().unsteady == ["tests/test_a.py::test_one"] * answers
+
+
 def test_a_worker_that_crashes_counts(suite: Suite, capsys: pytest.CaptureFixture[str]) -> None:
     suite.add(
         "test_a.py",

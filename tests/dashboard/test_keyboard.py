@@ -28,6 +28,7 @@ def test_a_walk_through_all_views(site: Site, visit: Visits) -> None:
     along_lanes(page)
     over_the_heat_map(page)
     between_views(page)
+    keys_in_one_instant(page)
     typing(page)
     for job in (first, second):
         job.finish()
@@ -95,6 +96,18 @@ def between_views(page: Page) -> None:
     expect(tabs.last).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowRight")
     expect(tabs.first).to_be_focused()
+
+
+def keys_in_one_instant(page: Page) -> None:
+    """A key acts on the view that the key before it chose, however fast they come."""
+    page.keyboard.press("3")
+    expect(page.locator(".area-gantt")).to_have_count(0)
+    page.evaluate("""() => {
+      for (const key of ["1", "/"])
+        document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    }""")
+    expect(page.get_by_label("Show jobs whose name")).to_be_focused()
+    page.keyboard.press("Escape")
 
 
 def typing(page: Page) -> None:

@@ -48,7 +48,9 @@ class Page {
     find("figures").append(...FIGURES.map(([name, title, kind]) => h("div", { title, class: kind }, h("dt", {}, name), this.figures.get(name))));
     this.chips = h("span", {});
     find("chips").append(this.chips);
-    addEventListener("hashchange", () => this.route());
+    addEventListener("hashchange", () => {
+      if (location.hash !== this.hash) this.route(); // a link, or the browser's own buttons
+    });
     document.addEventListener("keydown", (event) => this.key(event));
     find("theme").addEventListener("click", toggleTheme);
     find("help-button").addEventListener("click", () => find("help").showModal());
@@ -72,12 +74,14 @@ class Page {
     return name === "job" && this.views.job?.id ? `job/${encodeURIComponent(this.views.job.id)}` : name;
   }
 
+  /** Show a view at once: the key after this one may come before the browser's hashchange. */
   go(where) {
-    if (location.hash === `#${where}`) this.route();
-    else location.hash = where;
+    location.hash = where;
+    this.route();
   }
 
   async route() {
+    this.hash = location.hash;
     const [name, ...rest] = location.hash.slice(1).split("/");
     const shown = Object.hasOwn(VIEWS, name) ? name : "overview";
     let argument = rest.join("/");
