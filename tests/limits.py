@@ -8,6 +8,8 @@ BUSY = 8.0
 """How many times as long everything may take on a machine that does other things too."""
 HANG = 120.0
 """Seconds after which what has not happened will not happen, on a busy machine too."""
+COMPUTING = 800
+"""Seconds for a command that computes, on a busy machine; below pytest's limit, to show more."""
 
 
 def within(seconds: float) -> float:

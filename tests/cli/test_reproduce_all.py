@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from campaign import one_cell
+from limits import COMPUTING
 from report.report_pages import assert_stands_alone
 
 from penstock import studies
@@ -20,7 +21,7 @@ from penstock.cli import main
 
 RUN = [sys.executable, "-m", "penstock.cli", "reproduce", "all", "--quick"]
 TWO = ["sharing-policies", "forwarding-policies"]
-PATIENCE = 200.0
+PATIENCE = COMPUTING
 
 
 def test_all_are_run_together_and_those_that_measure_time_last() -> None:

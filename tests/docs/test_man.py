@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from limits import COMPUTING
 
 from penstock.cli import VERBS
 from penstock.cli.common import manual
@@ -24,7 +25,7 @@ def man1(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lint(*command: str) -> str:
     environment = {**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "100"}
     ended = subprocess.run(
-        command, capture_output=True, text=True, check=True, timeout=120, env=environment
+        command, capture_output=True, text=True, check=True, timeout=COMPUTING, env=environment
     )
     return ended.stdout + ended.stderr
 

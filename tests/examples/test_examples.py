@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import COMPUTING
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-WITHIN = 800.0
+WITHIN = COMPUTING
 
 
 def run(*words: str | Path, folder: Path, check: bool = True) -> str:

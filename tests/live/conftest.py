@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from limits import HANG
+from limits import COMPUTING, HANG
 from live.ionode.real_node import RealNode, Serve
 from live.store.postgres import Postgres, postgres_server
 
@@ -72,7 +72,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
         if not target.exists():
             command = [*compilers[source.suffix], *options, "-o", str(target), str(source)]
             cache = {"GOCACHE": str(folder / "go"), "GOFLAGS": "-mod=mod"}
-            subprocess.run(command, check=True, timeout=120, cwd=folder, env=os.environ | cache)
+            subprocess.run(
+                command, check=True, timeout=COMPUTING, cwd=folder, env=os.environ | cache
+            )
         return str(target)
 
     return compiled

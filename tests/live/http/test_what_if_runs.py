@@ -18,6 +18,7 @@ import httpx
 import jsonschema_rs
 import msgspec
 import pytest
+from limits import COMPUTING
 from live.client.waiting_processes import until
 from live.http.api_site import WAIT, client, controlled
 from records.random_days import RecordedClock, header, write
@@ -36,7 +37,7 @@ from penstock.model import Site
 from penstock.sim.workload import Workload
 
 RUN = "ab12"
-LONG = 250
+LONG = COMPUTING
 """Seconds for a simulation at the lowest priority on a busy machine."""
 HANGS = "open('pid', 'w').write(str(__import__('os').getpid())); import time; time.sleep(600)"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import COMPUTING
 
 from penstock.learn.convergence import Convergence
 from penstock.learn.write_models.sources import explorer as source
@@ -111,7 +112,7 @@ def penstock(*args: str | Path) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "penstock.cli", *map(str, args)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=COMPUTING,
         check=False,
         env=dict(os.environ),
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from limits import HANG
+from limits import COMPUTING, HANG
 
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
@@ -309,7 +309,7 @@ def penstock(*args: str | Path, **environment: str) -> subprocess.CompletedProce
         [*PENSTOCK, *map(str, args)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=COMPUTING,
         check=False,
         env=os.environ | environment,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import COMPUTING
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
@@ -28,7 +29,12 @@ def measure_and_profile(
 
 def _run(folder: Path, *args: str) -> str:
     return subprocess.run(
-        [*PENSTOCK, *args], cwd=folder, capture_output=True, text=True, check=True, timeout=250
+        [*PENSTOCK, *args],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=COMPUTING,
     ).stdout
 
 

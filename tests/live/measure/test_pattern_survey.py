@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import COMPUTING
 
 from penstock.errors import InputError
 from penstock.learn.detection import evaluation, model, samples
@@ -22,7 +23,7 @@ from penstock.model import Observation
 from penstock.model.observation import PATTERNS
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli", "patterns")
-TIMEOUT = 120
+TIMEOUT = COMPUTING
 SLICE = pattern_survey.Grid(sizes=(64 * 1024,), processes=(8,), io_nodes=(2,))
 FEW: tuple[str, ...] = (
     "--sizes",

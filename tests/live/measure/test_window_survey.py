@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from limits import COMPUTING
 
 from penstock.data import windows
 from penstock.errors import InputError
@@ -21,7 +22,7 @@ from penstock.live.measure.window_survey import GRID, WINDOWS, Setting, Trial, W
 from penstock.model import Observation
 
 MIB = 2**20
-TIMEOUT = 120
+TIMEOUT = COMPUTING
 
 
 def observation(moved: float, *, busy: float = 0.1, requests: int = 4) -> Observation:

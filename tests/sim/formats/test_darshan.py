@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from limits import COMPUTING
 
 from penstock.errors import InputError
 from penstock.learn.profiles import Profile
@@ -70,7 +71,7 @@ def test_volumes_are_those_that_pydarshan_sums(reading: Reader) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=COMPUTING,
     ).stdout.split()
     profile = reading.read(path)
     assert [profile.read, profile.written] == [
@@ -279,7 +280,7 @@ def _peaks(folder: Path, out: Path) -> tuple[int, int]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=250,
+        timeout=COMPUTING,
     ).stdout
     jobs = msgspec.json.decode(out.read_bytes())["jobs"]
     assert len(jobs) == int(folder.name)
