@@ -76,6 +76,26 @@ def test_what_differs_says_why(findings: Findings) -> None:
     assert "Of the curves of classes 0 have b(n) > n b(1)" in claim.why
 
 
+def test_reasons_are_what_becomes_of_the_figure_without_what_is_blamed(findings: Findings) -> None:
+    general = find(findings, "in general best-bandwidth").why
+    assert re.search(r"without t-cpu it is lowest at this many loads: K = 40: \d+ / \d+", general)
+    ranking = find(findings, "rank in Machine-IdleTime").why
+    assert "the largest jobs have" in ranking or "Holds for all" in ranking
+
+
+def test_static_favours_large_jobs_and_random_does_not(results: Results) -> None:
+    table = Table(results.rows)
+    counts, slowdown = (
+        [
+            table.values(comparisons.NODES, 0.1, pair(name), metric).mean()
+            for name in ("static", "random")
+        ]
+        for metric in ("large_resources", "large_slowdown")
+    )
+    assert counts[0] > counts[1]
+    assert slowdown[0] < slowdown[1]
+
+
 def test_jobs_with_several_resources_under_n_sys_are_few_at_high_load(results: Results) -> None:
     table = Table(results.rows)
     low, high = (table.values("io-nodes", x, pair("n-sys"), "several").mean() for x in (0.1, 1.0))

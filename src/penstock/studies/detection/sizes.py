@@ -60,9 +60,7 @@ def cut_at_stripes(samples: Iterable[Sample]) -> list[Sample]:
 
 def joined(patterns: Sequence[str]) -> Callable[[Iterable[Sample]], list[Sample]]:
     """Return a function that joins the requests of some classes in pairs."""
-    return lambda samples: [
-        _times(one, 2.0 if one.pattern in patterns else 1.0) for one in samples
-    ]
+    return lambda samples: [_times(one, 2.0 if one.pattern in patterns else 1.0) for one in samples]
 
 
 def _times(one: Sample, factor: float) -> Sample:

@@ -6,11 +6,12 @@ policies are written here once more, for all sets at a time; a test holds them a
 registered ones. With no I/O node at all everybody goes direct.
 
 What the thesis leaves open: sets are drawn evenly and without repetition (`REPEATED` has sets in
-which a pattern may be twice); under one and static every application has at least one I/O node, even where these are then more than F; one whose part
-rounds to zero under size and process goes direct, without which the thesis' 4.1 for PROCESS (5.6.2)
-cannot be had; a count that was not measured becomes the next smaller one; and STATIC's machine has
-384 compute nodes, the smallest with which the STATIC column of Table 5.3 is the printed one.
-`READINGS` has the other ways to read STATIC.
+which a pattern may be twice); under one and static every application has at least one I/O node,
+even where these are then more than F; one whose part rounds to zero under size and process goes
+direct, without which the thesis' 4.1 for PROCESS (5.6.2) cannot be had; a count that was not
+measured becomes the next smaller one; and STATIC's machine has 384 compute nodes, the smallest with
+which the STATIC column of Table 5.3 is the printed one. `READINGS` has the other ways to read
+STATIC.
 """
 
 from collections.abc import Callable, Mapping
