@@ -15,7 +15,7 @@ from penstock.policies._support.local_search import METRICS
 from penstock.policies.allocation.n_sys import NSys
 from penstock.report.findings import Findings
 from penstock.report.plots import draw
-from penstock.sim.generators.io_resources import SITE
+from penstock.sim.generators.io_resources import JOBS, SITE
 from penstock.studies import io_resources
 from penstock.studies.io_resources import comparisons, scenarios, search
 from penstock.studies.io_resources.scenarios import (
@@ -85,14 +85,15 @@ def test_reasons_are_what_becomes_of_the_figure_without_what_is_blamed(findings:
 
 def test_static_favours_large_jobs_and_random_does_not(results: Results) -> None:
     table = Table(results.rows)
-    counts, slowdown = (
+    large, whole, slowdown = (
         [
             table.values(comparisons.NODES, 0.1, pair(name), metric).mean()
             for name in ("static", "random")
         ]
-        for metric in ("large_resources", "large_slowdown")
+        for metric in ("large_resources", "resources", "large_slowdown")
     )
-    assert counts[0] > counts[1]
+    assert large[0] > 2 * whole[0] / JOBS
+    assert large[1] < 2 * whole[1] / JOBS
     assert slowdown[0] < slowdown[1]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import chain, combinations
 
 from penstock.report.findings import Claim
+from penstock.sim.generators.io_resources import JOBS
 from penstock.studies.io_resources.comparisons import (
     BEST,
     HIGH,
@@ -115,11 +116,14 @@ def _ranking(nodes: Sweep) -> Claim:
         {where: not any(by_load[x] for x in loads) for where, loads in nodes.low().items()},
         first=LOW[0],
         large_resources=_static_and_random(nodes, "large_resources"),
+        resources=_static_and_random(nodes, "resources", scale=1 / JOBS),
         large_slowdown=_static_and_random(nodes, "large_slowdown"),
         slowdown=_static_and_random(nodes, SLOWDOWN),
     )
 
 
-def _static_and_random(nodes: Sweep, metric: str) -> str:
+def _static_and_random(nodes: Sweep, metric: str, scale: float = 1.0) -> str:
     """Return a mean at the lowest load under both, static's first."""
-    return " and ".join(f"{nodes.mean(LOW[0], name, metric):.1f}" for name in (STATIC, RANDOM))
+    return " and ".join(
+        f"{scale * nodes.mean(LOW[0], name, metric):.1f}" for name in (STATIC, RANDOM)
+    )
