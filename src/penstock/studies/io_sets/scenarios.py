@@ -241,7 +241,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         draw=lambda x, seed: _balanced(spread=x, seed=seed),
         full=_steps(0.05, 1, 20),
         fast=(0.05, 0.2, 0.4, 0.6, 0.8, 1.0),
-        contenders=_all(PAPER),
+        contenders=_all(PARTS),
         workloads=MANY,
         paired=True,
     ),
