@@ -1,5 +1,7 @@
 """What every study's claims have in common."""
 
+import re
+
 from penstock.campaign.journal import Row
 from penstock.report.findings import OURS, Basis, Claim, Findings
 
@@ -32,3 +34,10 @@ def assert_complete(findings: Findings, least: int) -> None:
         assert "nan" not in claim.ours.split(), claim
     names = [claim.claim for claim in findings.claims]
     assert len(set(names)) == len(names)
+
+
+def assert_reasons(findings: Findings) -> None:
+    """A claim that does not hold has a reason from the run, not a guess."""
+    for claim in findings.claims:
+        if not (claim.holds or claim.depends or claim.apart):
+            assert not re.search(r"\b(unknown|guess|perhaps|probably)\b", claim.why), claim

@@ -33,3 +33,12 @@ def test_fields_are_filled_in_and_the_reason_follows_where_the_claim_does_not_ho
     holds, differs = (claim("two", "2.1", ours, x=0.5, limit=1) for ours in (True, False))
     assert (holds.claim, holds.holds, holds.why) == ("at 0.5 it is 2", True, "Rule: within 1.")
     assert (differs.holds, differs.why) == (False, "Rule: within 1. Noise.")
+
+
+@pytest.mark.parametrize("study", ["detection", "tuning", "forwarding-policies", "io-resources"])
+def test_a_reason_has_a_figure_of_the_run(study: str) -> None:
+    """Why a claim does not hold is something that the study computes, never a guess."""
+    reasons = {name: text.differs for name, text in texts.claims_of(study).texts.items()}
+    assert [name for name, reason in reasons.items() if reason and "{" not in reason] == []
+    guesses = ("unknown", "may be", "perhaps", "probably")
+    assert [name for name, reason in reasons.items() if any(g in reason for g in guesses)] == []

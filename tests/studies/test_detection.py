@@ -1,5 +1,7 @@
 """The study of detection: the thesis' claims on our observations, and a cell measured again."""
 
+from dataclasses import replace
+
 import pytest
 from studies.claim_checks import assert_complete, find
 
@@ -9,7 +11,7 @@ from penstock.live.measure import pattern_survey
 from penstock.report.findings import Bars, Findings
 from penstock.report.plots import draw
 from penstock.studies import detection
-from penstock.studies.detection import STUDY, claims, times
+from penstock.studies.detection import STUDY, claims, sizes, times
 
 pytestmark = pytest.mark.slow
 
@@ -52,6 +54,30 @@ def test_sizes_of_requests_belong_to_no_class_here(findings: Findings) -> None:
     assert not claim.holds
     assert "every class has the same runs" in claim.why
     assert "file-per-process 144 and 144, shared-contiguous 144 and 144" in claim.why
+    assert "cut at stripes of 64 KiB +0.00 and +0.00" in claim.why
+    assert "joined in pairs there, +0.37 and +0.37" in claim.why
+
+
+def test_no_change_but_larger_requests_to_shared_files_makes_sizes_go_with_the_class() -> None:
+    seen = samples.of_sizes(samples.shipped(), samples.TRAINED_ON)
+    for change in sizes.EXCLUDED.values():
+        assert max(sizes.coefficients(change(seen))) <= claims.RELATED
+    assert min(sizes.coefficients(sizes.REMAINS(seen))) > claims.RELATED
+
+
+def test_a_slow_run_has_more_intervals() -> None:
+    """A run at a third of another's rate has three times as many observations."""
+    first, *_ = samples.shipped()
+    seen = replace(first.observation, seconds=1.0, reads=1, read_bytes=300, write_bytes=0)
+    fast = replace(first, request=1, io_nodes=1, observation=seen)
+    slow = replace(fast, request=2, observation=replace(seen, read_bytes=100))
+    assert sizes.all_intervals([fast, slow]) == [fast, slow, slow, slow]
+
+
+def test_the_forest_is_why_the_network_is_not_the_slowest(findings: Findings) -> None:
+    why = find(findings, "7.2 times as long").why
+    assert "in the thesis 0.99, as if its 500 trees took no longer than one" in why
+    assert "Against the tree alone" in why
 
 
 def test_what_the_definition_of_the_classes_gives_is_not_counted(findings: Findings) -> None:

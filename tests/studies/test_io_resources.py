@@ -15,7 +15,7 @@ from penstock.policies._support.local_search import METRICS
 from penstock.policies.allocation.n_sys import NSys
 from penstock.report.findings import Findings
 from penstock.report.plots import draw
-from penstock.sim.generators.io_resources import SITE
+from penstock.sim.generators.io_resources import JOBS, SITE
 from penstock.studies import io_resources
 from penstock.studies.io_resources import comparisons, scenarios, search
 from penstock.studies.io_resources.scenarios import (
@@ -74,6 +74,27 @@ def test_what_differs_says_why(findings: Findings) -> None:
     )
     assert "1 / 5 / 15 / 46 / 66 of them at T_cpu / T_io(1) = 0.5 / 1 / 2 / 5 / 90" in claim.why
     assert "Of the curves of classes 0 have b(n) > n b(1)" in claim.why
+
+
+def test_reasons_are_what_becomes_of_the_figure_without_what_is_blamed(findings: Findings) -> None:
+    general = find(findings, "in general best-bandwidth").why
+    assert re.search(r"without t-cpu it is lowest at this many loads: K = 40: \d+ / \d+", general)
+    ranking = find(findings, "rank in Machine-IdleTime").why
+    assert "the largest jobs have" in ranking or "Holds for all" in ranking
+
+
+def test_static_favours_large_jobs_and_random_does_not(results: Results) -> None:
+    table = Table(results.rows)
+    large, whole, slowdown = (
+        [
+            table.values(comparisons.NODES, 0.1, pair(name), metric).mean()
+            for name in ("static", "random")
+        ]
+        for metric in ("large_resources", "resources", "large_slowdown")
+    )
+    assert large[0] > 2 * whole[0] / JOBS
+    assert large[1] < 2 * whole[1] / JOBS
+    assert slowdown[0] < slowdown[1]
 
 
 def test_jobs_with_several_resources_under_n_sys_are_few_at_high_load(results: Results) -> None:

@@ -138,6 +138,14 @@ def test_precision_rises_with_observations() -> None:
         assert precision[-5:].mean() > precision[0] + 0.05, policy
 
 
+def test_a_value_nearly_as_good_as_the_best_is_near_it() -> None:
+    """Of 1, 0.99 and 0.9 two are within 0.02 of the best; random choices are near it in 2 of 3."""
+    world = {"one": {"a": [1.0], "b": [0.99], "c": [0.9]}}
+    learning = Evaluation(policy="epsilon-greedy", options={"epsilon": 1.0}).alone(world)
+    assert learning.precision.mean() == pytest.approx(1 / 3, abs=0.05)
+    assert learning.near_best.mean() == pytest.approx(2 / 3, abs=0.05)
+
+
 def test_the_seed_decides() -> None:
     world = rewards(4)
     one, same, other = (

@@ -23,6 +23,8 @@ from penstock.policies.base import Tuner
 
 Recorded = Mapping[str, Mapping[Value, ArrayLike]]
 """Rewards by scenario and value."""
+TIE = 0.02
+"""Values whose mean reward is below the best by this part at most are nearly as good."""
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
 
@@ -82,6 +84,8 @@ class Learning:
     bin: int
     precision: Floats
     """Share of the choices that were the best fixed value."""
+    near_best: Floats
+    """Share of the choices that were the best fixed value, or worse by TIE at most."""
     performance: Floats
     """Mean reward of the chosen values, as a share of the best fixed value's."""
 
@@ -255,17 +259,23 @@ def _binned(worlds: Sequence[Rewards], choices: NDArray[np.int8], bin: int) -> L
     """Return means over repetitions and bins of the choices at each observation."""
     _, scenarios, observations = choices.shape
     each = np.arange(scenarios)
-    right, share = np.zeros((2, scenarios, observations))
+    right, near, share = np.zeros((3, scenarios, observations))
     for t, world in enumerate(worlds):
         share_of = world.mean / world.mean[each, world.best][:, None]
         right[:, t] = (choices[:, :, t] == world.best).mean(axis=0)
-        share[:, t] = share_of[each, choices[:, :, t]].mean(axis=0)
+        chosen = share_of[each, choices[:, :, t]]
+        near[:, t] = (chosen >= 1 - TIE).mean(axis=0)
+        share[:, t] = chosen.mean(axis=0)
     whole = observations // bin * bin
-    precision, performance = (
-        a[:, :whole].reshape(scenarios, -1, bin).mean(axis=2) for a in (right, share)
+    precision, near_best, performance = (
+        a[:, :whole].reshape(scenarios, -1, bin).mean(axis=2) for a in (right, near, share)
     )
     return Learning(
-        scenarios=worlds[0].scenarios, bin=bin, precision=precision, performance=performance
+        scenarios=worlds[0].scenarios,
+        bin=bin,
+        precision=precision,
+        near_best=near_best,
+        performance=performance,
     )
 
 

@@ -8,6 +8,7 @@ from penstock.learn.detection.training import KINDS, FoldScores, Kind
 from penstock.model.observation import PATTERNS
 from penstock.report.findings import Bars, Claim, Figure
 from penstock.studies.detection.comparison import Comparison
+from penstock.studies.detection.sizes import PER_RUN, RUNS, SIZES
 from penstock.studies.detection.times import Times
 from penstock.studies.panels import bars
 from penstock.studies.table import each
@@ -43,35 +44,35 @@ def _metrics(compared: Comparison) -> Iterator[Claim]:
     }
     by_order = {words: {one.feature: one.ordered for one in c} for words, c in orders.items()}
     ordered = next(iter(by_order.values()))
-    sizes = ("smallest", "size")
-    yield claim(
+    yield claim.over(
         "fig-3-2-number-file-handles",
         f"Spearman {ordered['handles']:+.2f}",
-        ordered["handles"] <= -STRONG[0],
-        readings=over(STRONG, "-{:g} or less", lambda limit: ordered["handles"] <= -limit),
+        over(STRONG, "-{:g} or less", lambda limit: ordered["handles"] <= -limit),
     )
-    yield claim(
+    yield claim.over(
         "fig-3-2-mean-offset-distance",
         each({words: one["distance"] for words, one in by_order.items()}, "{}: {:+.2f}", "; ")
         + f"; over size and clients {ordered['jump_per_client']:+.2f}",
-        ordered["distance"] > RELATED,
-        readings={words: one["distance"] > RELATED for words, one in by_order.items()},
+        {words: one["distance"] > RELATED for words, one in by_order.items()},
         related=RELATED,
     )
-    yield claim(
+    yield claim.over(
         "fig-3-2-smallest-mean-request",
         "; ".join(
-            f"{words}: " + each({name: one[name] for name in sizes}, "{} {:+.2f}")
+            f"{words}: " + each({name: one[name] for name in SIZES}, "{} {:+.2f}")
             for words, one in by_order.items()
         ),
-        all(ordered[name] > RELATED for name in sizes),
-        readings={
-            words: all(one[name] > RELATED for name in sizes) for words, one in by_order.items()
-        },
+        {words: all(one[name] > RELATED for name in SIZES) for words, one in by_order.items()},
         related=RELATED,
         sizes=each(
             {name: f"{s / 1024:.0f} and {m / 1024:.0f}" for name, (s, m) in compared.sizes.items()}
         ),
+        runs=RUNS,
+        per_run=PER_RUN,
+        changed="; ".join(
+            f"{words} {_by_order(some)}" for words, some in compared.changed_sizes.items()
+        ),
+        larger=_by_order(compared.larger_if_shared),
     )
 
     tree = compared.thesis["tree"]
@@ -128,23 +129,20 @@ def _forests(compared: Comparison) -> Iterator[Claim]:
         for words, models in (("the thesis' metrics", compared.thesis), ("ours", compared.ours))
     }
     judged = accuracy["the thesis' metrics"].values()
-    readings = over(APART, "{:g} apart", lambda limit: max(judged) - min(judged) <= limit)
-    yield claim(
+    yield claim.over(
         "3-3-all-three-kinds",
         each({words: each(a, "{} {:.4f}") for words, a in accuracy.items()}, "{}: {}", "; "),
-        next(iter(readings.values())),
-        readings=readings,
+        over(APART, "{:g} apart", lambda limit: max(judged) - min(judged) <= limit),
         kind=each(VALIDATED, "{} {:.4f}"),
     )
 
 
 def _times(times: Times) -> Iterator[Claim]:
     train, exported = times.train, times.exported
-    yield claim(
+    yield claim.over(
         "table-3-5-tree-trained-far",
         _seconds(train),
-        train["tree"] < min(train["forest"], train["network"]),
-        readings=over(
+        over(
             FASTER,
             "{:g} times as fast or more",
             lambda times: times * train["tree"] < min(train["forest"], train["network"]),
@@ -157,18 +155,26 @@ def _times(times: Times) -> Iterator[Claim]:
         max(exported.values()) <= 10e-3,
         seconds=_seconds(PREDICT),
     )
+    measured = {"scikit-learn": times.sklearn, "as exported": exported}
     slower = {
         name: by_kind["network"] / max(by_kind["tree"], by_kind["forest"])
-        for name, by_kind in (("scikit-learn", times.sklearn), ("as exported", exported))
+        for name, by_kind in measured.items()
     }
-    verdicts = {name: SLOWER / 2 <= ratio <= 2 * SLOWER for name, ratio in slower.items()}
-    yield claim(
+    yield claim.over(
         "table-3-5-network-7-times",
         ", ".join(f"{name} {ratio:.2f}" for name, ratio in slower.items()),
-        verdicts["scikit-learn"],
-        readings=verdicts,
+        {name: SLOWER / 2 <= ratio <= 2 * SLOWER for name, ratio in slower.items()},
         seconds=_seconds(PREDICT),
         slower=SLOWER,
+        forest=each(
+            {name: by_kind["forest"] / by_kind["tree"] for name, by_kind in measured.items()},
+            "{} {:.0f}",
+        ),
+        forest_printed=PREDICT["forest"] / PREDICT["tree"],
+        tree=each(
+            {name: by_kind["network"] / by_kind["tree"] for name, by_kind in measured.items()},
+            "{} {:.1f}",
+        ),
     )
 
 
@@ -208,7 +214,13 @@ def _ours(compared: Comparison, times: Times) -> Iterator[Claim]:
         withheld=each(
             {kind: 1 - s.coverage for kind, s in compared.held_out["chosen"].items()}, "{} {:.0%}"
         ),
+        always=_kinds(compared.held_out_sklearn),
     )
+
+
+def _by_order(coefficients: Sequence[float]) -> str:
+    """Return a coefficient by the list in 3.2 and by Table 3.2."""
+    return " and ".join(f"{one:+.2f}" for one in coefficients)
 
 
 def _accuracy(scores: Scores) -> str:

@@ -14,6 +14,7 @@ from penstock.learn.detection.samples import Sample
 from penstock.learn.detection.training import KINDS, FoldScores, Kind, Trained
 from penstock.model import Observation
 from penstock.model.observation import PATTERNS
+from penstock.studies.detection.sizes import EXCLUDED, REMAINS, coefficients
 
 FOLDS: Mapping[Size, int] = {"quick": 3, "fast": 5, "full": training.FOLDS}
 TREES: Mapping[Size, int] = {"quick": 20, "fast": 100, "full": training.TREES}
@@ -46,6 +47,10 @@ class Comparison:
     """With classes numbered in the order of Table 3.2 instead of the thesis' list."""
     sizes: Mapping[str, tuple[float, float]]
     """Mean of the smallest and of the mean request of an observation, in bytes, by class."""
+    changed_sizes: Mapping[str, Sequence[float]]
+    """How sizes go with the class, by each order, if one thing were changed that does not do it."""
+    larger_if_shared: Sequence[float]
+    """The same if requests to shared files were larger than those to files per process."""
     features: Sequence[str]
     thesis: Mapping[Kind, ModelScores]
     """Models of the thesis' five metrics."""
@@ -62,6 +67,8 @@ class Comparison:
     """Outside the grid, by features and kind; these selected the shipped model."""
     held_out: Mapping[str, Mapping[str, Scores]]
     """Outside the grid too; these selected nothing."""
+    held_out_sklearn: Mapping[str, Mapping[str, Scores]]
+    """The same if no model ever withheld an answer."""
     shipped_held_out: Scores
     folds: int
     trees: int
@@ -97,6 +104,10 @@ class Comparison:
             correlations=correlations(training_samples),
             reordered=correlations(training_samples, PATTERNS),
             sizes={pattern: _sizes(training_samples, pattern) for pattern in PATTERNS},
+            changed_sizes={
+                words: coefficients(change(training_samples)) for words, change in EXCLUDED.items()
+            },
+            larger_if_shared=coefficients(REMAINS(training_samples)),
             features=features,
             thesis=thesis,
             ours=ours,
@@ -110,6 +121,10 @@ class Comparison:
             shipped=_both(models.shipped(), {"validation": parts["validation"]}),
             beyond=_outside(by_features, files.beyond()),
             held_out=_outside(by_features, files.held_out()),
+            held_out_sklearn={
+                name: {kind: _sklearn(one.trained, files.held_out()) for kind, one in kinds.items()}
+                for name, kinds in by_features.items()
+            },
             shipped_held_out=evaluation.model_scores(models.shipped(), files.held_out()),
             folds=folds,
             trees=trees,
@@ -132,20 +147,24 @@ def _evaluate(
     trees: int,
 ) -> ModelScores:
     trained = training.train(parts["training"], kind, features, seed=seed, mtry=mtry, trees=trees)
-    sklearn = {}
-    for name, part in parts.items():
-        some = evaluation.several_clients(part)
-        answers = dict(zip(map(id, (s.observation for s in some)), trained.tell(some), strict=True))
-
-        def answer(observation: Observation, answers: dict[int, str] = answers) -> str:
-            return answers[id(observation)]
-
-        sklearn[name] = evaluation.scores(some, answer)
     return ModelScores(
         trained=trained,
         scores=_both(trained.model, parts),
-        sklearn=sklearn,
+        sklearn={
+            name: _sklearn(trained, evaluation.several_clients(part))
+            for name, part in parts.items()
+        },
     )
+
+
+def _sklearn(trained: Trained, part: Sequence[Sample]) -> Scores:
+    """Return the scores of scikit-learn's model, which always gives an answer."""
+    answers = dict(zip(map(id, (s.observation for s in part)), trained.tell(part), strict=True))
+
+    def answer(observation: Observation) -> str:
+        return answers[id(observation)]
+
+    return evaluation.scores(part, answer)
 
 
 def _outside(

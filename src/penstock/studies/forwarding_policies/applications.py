@@ -152,13 +152,12 @@ def _totals(table: Table) -> Iterator[Claim]:
     given = by_application(table, MOST, "oracle", "io_nodes")
     s3d = g5k_applications()["S3D"].curve
     forwarded = max(s3d.forwarded, key=s3d.bandwidth)
-    yield claim(
+    yield claim.over(
         "fig-5-9-io-nodes-mckp",
         ", ".join(f"{p.upper()} {r:.3f}" for p, r in ratios.items())
         + "; with at least one I/O node each "
         + ", ".join(f"{p.upper()} {r:.3f}" for p, r in at_least_one.items()),
-        _ratios_as_printed(ratios),
-        readings={
+        {
             "a part that rounds to zero is direct access": _ratios_as_printed(ratios),
             "at least one I/O node each": _ratios_as_printed(ratios | at_least_one),
         },

@@ -23,6 +23,7 @@ claim = claims_of("forwarding-policies")
 
 SCENARIO = "patterns"
 BEST, SPREAD, CHOICES, DIRECT, SHOWN = "best-count", "spread", "choices", "direct", "pattern"
+FORCED = "forwarding by its maximum"
 REPETITIONS, DIFFERS, SAME = "repetitions", "direct_differs", "direct_same"
 STATISTICS: tuple[Statistic, ...] = ("max", "mean", "median")
 Differ = NDArray[np.bool_]
@@ -30,6 +31,8 @@ PUBLISHED = {0: 62, 1: 12, 2: 83, 4: 15, 8: 17}
 """Fig. 5.3(b): of how many patterns a count is the best."""
 DIRECT_WINS, FIVE = 18, 5
 """5.1.1: patterns that are best without forwarding; the least number of repetitions."""
+CORES = 48
+"""Of a compute node of MareNostrum 4."""
 TABLE_5_1 = {
     "A": (32, 1536, "file-per-process", "contiguous", 1024),
     "B": (32, 1536, "file-per-process", "contiguous", 128),
@@ -109,6 +112,17 @@ def best_count(pattern: Pattern, statistic: Statistic) -> int:
     return max(COUNTS, key=pattern.curve(statistic).bandwidth)
 
 
+def direct_beats_maximum(pattern: Pattern, statistic: Statistic) -> bool:
+    """Say whether direct access, by a statistic, beats the best repetition of any forwarding."""
+    direct = pattern.curve(statistic).bandwidth(0)
+    return direct > max(max(pattern.repetitions[n]) for n in COUNTS if n)
+
+
+def fully_packed(pattern: Pattern) -> bool:
+    """Say whether a pattern has a process on each of the 48 cores of its nodes."""
+    return pattern.processes == CORES * pattern.nodes
+
+
 def run_cell(cell: Cell) -> list[dict[str, Value]]:
     """Return the counts of both parts of Fig. 5.3, and the curves of Fig. 5.2."""
     rows: list[dict[str, Value]] = []
@@ -120,6 +134,8 @@ def run_cell(cell: Cell) -> list[dict[str, Value]]:
         best = Counter(best_count(pattern, statistic) for pattern in mn4_patterns())
         for count in COUNTS:
             add(BEST, count, statistic, patterns=best[count])
+        beats = sum(direct_beats_maximum(pattern, statistic) for pattern in mn4_patterns())
+        add(FORCED, 0, statistic, patterns=beats)
     for count in COUNTS:
         repetitions = [pattern.repetitions[count] for pattern in mn4_patterns()]
         over_mean = np.median([max(values) / np.mean(values) for values in repetitions])
@@ -132,19 +148,25 @@ def run_cell(cell: Cell) -> list[dict[str, Value]]:
     add(DIRECT, 0, "differs from some", patterns=sum(bool(d[0].any()) for d in differ))
     add(DIRECT, 0, "differs from all", patterns=sum(bool(d[0, 1:].all()) for d in differ))
     add(DIRECT, 0, "nothing differs", patterns=sum(not d.any() for d in differ))
+    kinder = [distinct([p.repetitions[n] for n in COUNTS], 2 * ALPHA) for p in mn4_patterns()]
+    add(DIRECT, 0, "differs at twice the level", patterns=sum(bool(d[0].any()) for d in kinder))
     for name, wanted in ((DIFFERS, True), (SAME, False)):
         own = [
-            pattern.repetitions[0]
+            pattern
             for pattern, d in zip(mn4_patterns(), differ, strict=True)
             if bool(d[0].any()) is wanted
         ]
-        ratios = [max(values) / min(values) for values in own]
-        runs = float(np.median([len(values) for values in own]))
-        add(DIRECT, 0, name, repetitions=runs, spread=float(np.median(ratios)))
+        ratios = [max(p.repetitions[0]) / min(p.repetitions[0]) for p in own]
+        runs = float(np.median([len(p.repetitions[0]) for p in own]))
+        apart = float(np.median([_apart(p) for p in own]))
+        add(DIRECT, 0, name, repetitions=runs, spread=float(np.median(ratios)), apart=apart)
     for count in COUNTS:
         numbers = [len(pattern.repetitions[count]) for pattern in mn4_patterns()]
         add(REPETITIONS, count, "fewest", runs=min(numbers))
-        add(REPETITIONS, count, "fewer than five", patterns=sum(n < FIVE for n in numbers))
+        fewer = [p for p, n in zip(mn4_patterns(), numbers, strict=True) if n < FIVE]
+        add(REPETITIONS, count, "fewer than five", patterns=len(fewer))
+        packed = sum(fully_packed(pattern) for pattern in fewer)
+        add(REPETITIONS, count, "fewer than five, fully packed", patterns=packed)
     for letter, pattern in table_5_1().items():
         for count in COUNTS:
             values = pattern.repetitions[count]
@@ -152,6 +174,13 @@ def run_cell(cell: Cell) -> list[dict[str, Value]]:
             best_by = {f"best_{s}": best_count(pattern, s) for s in STATISTICS}
             add(SHOWN, count, letter, mean=mean, low=min(values), high=max(values), **best_by)
     return rows
+
+
+def _apart(pattern: Pattern) -> float:
+    """Return how far the median of direct access is from the farthest one of forwarding."""
+    curve = pattern.curve("median")
+    ratios = [curve.bandwidth(0) / curve.bandwidth(n) for n in COUNTS if n]
+    return max(max(ratio, 1 / ratio) for ratio in ratios)
 
 
 def patterns_by(table: Table, scenario: str, policy: str) -> dict[int, int]:
@@ -175,28 +204,28 @@ def claims(table: Table) -> Iterator[Claim]:
     }
     forwarded = [value for count, value in over_mean.items() if count]
     letters = {statistic: _best_of_shown(table, statistic) for statistic in STATISTICS}
-    yield claim(
+    yield claim.over(
         "fig-5-3-b-0-1",
         f"{_split(best['max'])} by the maximum over repetitions "
         f"({_split(best['mean'])} by the mean, {_split(best['median'])} by the median)",
-        best["max"] == PUBLISHED,
-        readings={f"by the {s}": best[s] == PUBLISHED for s in STATISTICS},
+        {f"by the {s}": best[s] == PUBLISHED for s in STATISTICS},
         split=_split(PUBLISHED),
         over_mean=over_mean[0],
         forwarded=min(forwarded),
         forwarded_2=max(forwarded),
     )
-    yield claim(
+    patterns = len(mn4_patterns())
+    forced = {s: patterns_by(table, FORCED, s)[0] for s in STATISTICS}
+    yield claim.over(
         "5-1-1-best-count-io",
-        ", ".join(f"{189 - n} / {n} by the {s}" for s, n in direct.items()),
-        direct["max"] == DIRECT_WINS,
-        readings={f"by the {s}": direct[s] == DIRECT_WINS for s in STATISTICS},
+        ", ".join(f"{patterns - n} / {n} by the {s}" for s, n in direct.items()),
+        {f"by the {s}": direct[s] == DIRECT_WINS for s in STATISTICS},
+        forced=", ".join(f"{patterns - n} / {n} by the {s}" for s, n in forced.items()),
     )
-    yield claim(
+    yield claim.over(
         "fig-5-2-which-patterns-t",
         "; ".join(f"by the {s}: {_by_count(letters[s])}" for s in reversed(STATISTICS)),
-        letters["max"] == BEST_OF_SHOWN,
-        readings={f"by the {s}": letters[s] == BEST_OF_SHOWN for s in STATISTICS},
+        {f"by the {s}": letters[s] == BEST_OF_SHOWN for s in STATISTICS},
         by_count=_by_count(BEST_OF_SHOWN),
     )
 
@@ -212,11 +241,10 @@ def claims(table: Table) -> Iterator[Claim]:
         for reading, by_number in by_reading.items()
         if reading != READING
     )
-    yield claim(
+    yield claim.over(
         "fig-5-3-a-88-patterns-46",
         f"{ours[3]} of {total} ({ours[3] / total:.0%}) have three; 1 to 5 choices: {_split(ours)}",
-        _three_choices(ours, 0.05),
-        readings={
+        {
             f"{reading}, {words}": _three_choices(by_number, limit)
             for words, limit in (("within five points", 0.05), ("88 exactly", 0.0))
             for reading, by_number in by_reading.items()
@@ -231,21 +259,25 @@ def claims(table: Table) -> Iterator[Claim]:
         some == total,
         nothing=int(table.values(DIRECT, 0, "nothing differs", "patterns")[0]),
         rest=total - some,
+        kinder=int(table.values(DIRECT, 0, "differs at twice the level", "patterns")[0]),
         **{
             f"{what}_{where}": table.values(DIRECT, 0, where, what)[0]
-            for what in ("repetitions", "spread")
+            for what in ("repetitions", "spread", "apart")
             for where in (DIFFERS, SAME)
         },
     )
     fewest = {int(x): int(table.values(REPETITIONS, x, "fewest", "runs")[0]) for x in COUNTS}
-    fewer = {
-        int(x): int(table.values(REPETITIONS, x, "fewer than five", "patterns")[0]) for x in COUNTS
-    }
+    fewer = patterns_by(table, REPETITIONS, "fewer than five")
+    packed = patterns_by(table, REPETITIONS, "fewer than five, fully packed")
     yield claim(
         "5-1-1-five-repetitions",
         "fewest, and patterns with fewer than five: "
         + ", ".join(f"{n} I/O nodes {fewest[n]}, {fewer[n]}" for n in COUNTS),
         min(fewest.values()) >= FIVE,
+        fewer=fewer[0],
+        packed=packed[0],
+        all_packed=sum(map(fully_packed, mn4_patterns())),
+        cores=CORES,
     )
 
 

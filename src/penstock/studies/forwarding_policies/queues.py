@@ -39,6 +39,9 @@ DELAYS = (0.0, 5.0, 10.0, 60.0)
 """Seconds until a running job hears of its new I/O nodes. A client of GekkoFWD asks every 10 s: it
 is 10 s late at most, and 5 s on average."""
 GEKKOFWD, ON_AVERAGE = 10.0, 5.0
+TIMES_AS_LONG = 100
+LONGER_JOBS = GEKKOFWD / TIMES_AS_LONG
+"""The delay that is to these jobs what GekkoFWD's is to jobs that run this many times as long."""
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "one": {},
     "static": {"measured": True, "rule": "ceil"},

@@ -15,7 +15,7 @@ from penstock.studies.study import Study
 from penstock.studies.table import Table
 from penstock.studies.texts import findings_of
 
-VERSION = 3
+VERSION = 4
 
 
 def cells_of(size: Size) -> list[Cell]:

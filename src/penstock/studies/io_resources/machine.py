@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import chain, combinations
 
 from penstock.report.findings import Claim
+from penstock.sim.generators.io_resources import JOBS
 from penstock.studies.io_resources.comparisons import (
     BEST,
     HIGH,
@@ -18,7 +19,7 @@ from penstock.studies.io_resources.comparisons import (
     claim,
     extent,
 )
-from penstock.studies.io_resources.scenarios import ALLOCATORS, MCKP, pair
+from penstock.studies.io_resources.scenarios import ALLOCATORS, MCKP, RANDOM, pair
 from penstock.studies.table import below, each
 from penstock.studies.verdicts import at_limits
 
@@ -56,6 +57,13 @@ def _idle_time(nodes: Sweep) -> Iterator[Claim]:
         "fig-10-high-load-t",
         f"{extent(next(iter(gained.values())))}; against the best of all others {best:+.1%}",
         {where: below(changes) for where, changes in gained.items()},
+        parts=each(
+            {
+                x: nodes.mean(x, T_CPU, "resources") / nodes.mean(x, BEST, "resources")
+                for x in nodes.loads
+            },
+            "{1:.0%} at {0:g}",
+        ),
     )
     gap = {x: nodes.change(SLOWDOWN, T_CPU, BEST, loads) for x, loads in nodes.high().items()}
     yield claim.over(
@@ -66,6 +74,7 @@ def _idle_time(nodes: Sweep) -> Iterator[Claim]:
             for where, estimate in gap.items()
             for limit, holds in _similar(estimate.value).items()
         },
+        widths=each({where: 100 * (e.high - e.low) for where, e in gap.items()}, "{} {:.0f}"),
     )
     against = {name: nodes.change(IDLE, STATIC, name, HIGH) for name in (BEST, N_SYS, T_CPU)}
     low = nodes.change(IDLE, STATIC, BEST, LOW)
@@ -105,4 +114,16 @@ def _ranking(nodes: Sweep) -> Claim:
         f"the same order of all five at {sum(same)} of {len(LOW)} loads; significantly another "
         f"way round: {'; '.join(chain.from_iterable(by_load.values())) or 'none'}",
         {where: not any(by_load[x] for x in loads) for where, loads in nodes.low().items()},
+        first=LOW[0],
+        large_resources=_static_and_random(nodes, "large_resources"),
+        resources=_static_and_random(nodes, "resources", scale=1 / JOBS),
+        large_slowdown=_static_and_random(nodes, "large_slowdown"),
+        slowdown=_static_and_random(nodes, SLOWDOWN),
+    )
+
+
+def _static_and_random(nodes: Sweep, metric: str, scale: float = 1.0) -> str:
+    """Return a mean at the lowest load under both, static's first."""
+    return " and ".join(
+        f"{scale * nodes.mean(LOW[0], name, metric):.1f}" for name in (STATIC, RANDOM)
     )

@@ -62,10 +62,10 @@ def claims(table: Table) -> list[Claim]:
     ]
 
 
-def _ahead(nodes: Sweep, placer: str) -> tuple[list[float], list[str]]:
+def _ahead(nodes: Sweep, placer: str, *, without: str = "") -> tuple[list[float], list[str]]:
     """Return the loads at which best-bandwidth has the lowest mean, and who has it elsewhere."""
     ahead, beaten = [], []
-    others = [name for name in PAPER if name != BEST]
+    others = [name for name in PAPER if name not in (BEST, without)]
     for x in nodes.loads:
         first = min(others, key=lambda name: nodes.mean(x, pair(name, placer), SLOWDOWN))
         behind = nodes.change(SLOWDOWN, pair(BEST, placer), pair(first, placer), [x])
@@ -88,10 +88,13 @@ def _same_counts(table: Table, nodes: Sweep) -> str:
 def _allocation(table: Table, by_jobs: Mapping[int, Sweep]) -> Iterator[Claim]:
     nodes = by_jobs[JOBS]
     loads = nodes.loads
-    lowest = {
-        f"K = {jobs}": [len(_ahead(sweep, placer)[0]) for placer in PLACERS]
-        for jobs, sweep in by_jobs.items()
-    }
+    lowest, without = (
+        {
+            f"K = {jobs}": [len(_ahead(sweep, placer, without=name)[0]) for placer in PLACERS]
+            for jobs, sweep in by_jobs.items()
+        }
+        for name in ("", T_CPU)
+    )
     readings = {name: min(counts) > len(loads) / 2 for name, counts in lowest.items()}
     lost = "; ".join(_ahead(nodes, NON_CLAIRVOYANT)[1])
     yield claim.over(
@@ -100,6 +103,7 @@ def _allocation(table: Table, by_jobs: Mapping[int, Sweep]) -> Iterator[Claim]:
         + each({name: " / ".join(map(str, c)) for name, c in lowest.items()}, "{}: {}", "; "),
         readings,
         lost=lost,
+        without=each({k: " / ".join(map(str, c)) for k, c in without.items()}, "{}: {}", "; "),
         same=_same_counts(table, nodes),
     )
 
@@ -120,6 +124,9 @@ def _allocation(table: Table, by_jobs: Mapping[int, Sweep]) -> Iterator[Claim]:
         readings,
         one=one,
         parts=each(parts, "{1} for {0}", " and "),
+        counts=each(
+            {n: nodes.mean(one, n, "resources") / JOBS for n in (BEST, N_SYS)}, "{} {:.1f}"
+        ),
         alone=by_jobs[20].mean(one, N_SYS, BY_OTHERS),
     )
 

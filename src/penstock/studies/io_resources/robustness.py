@@ -123,6 +123,15 @@ def _loss(table: Table, nodes: Sweep) -> Iterator[Claim]:
         first=first,
         limit=100 * LIMIT,
         behind=nodes.change(SLOWDOWN, FIGURE_12[2], FIGURE_12[1], [first]),
+        nearer=each(
+            {
+                label: nodes.change(
+                    SLOWDOWN, approximate(FIGURE_12[2], label), FIGURE_12[1], [first]
+                )
+                for label in SCALES
+            },
+            "{} {:+.1%}",
+        ),
     )
 
     whole = {

@@ -255,6 +255,8 @@ class _Met:
         self._cell, self._scenario, self._luck = cell, scenario, luck
         self._view = Snapshot.of(jobs, SITE)
         self._set = JobSet(jobs, SITE)
+        most = max(job.nodes for job in jobs)
+        self._large = [k for k, job in enumerate(jobs) if job.nodes == most]
         # Not the judge's own starts, whose seeds are single numbers.
         self._trials = [
             JobSet(jobs, SITE, noise=NOISE, apart=True, seed=(luck, k))
@@ -313,6 +315,8 @@ class _Met:
                 spread=outcome.spread,
                 follows_jobs=_follows_jobs(outcome, places),
                 several=int((outcome.counts > 1).sum()),
+                large_slowdown=float(outcome.slowdown[self._large].mean()),
+                large_resources=float(outcome.counts[self._large].mean()),
                 resources=int(outcome.counts.sum()),
                 load=self._set.load(outcome.counts),
                 least_load=self._set.least_load,

@@ -24,7 +24,7 @@ from penstock.studies.study import Study
 from penstock.studies.table import Table
 from penstock.studies.texts import findings_of
 
-VERSION = 4
+VERSION = 5
 
 
 def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:

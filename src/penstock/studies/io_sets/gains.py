@@ -14,6 +14,8 @@ UTILIZATION, STRETCH, SLOWDOWN = "utilization", "max_stretch", "io_slowdown"
 METRICS = (UTILIZATION, STRETCH, SLOWDOWN)
 NAMES = {UTILIZATION: "Utilization", STRETCH: "Max Stretch", SLOWDOWN: "IO-slowdown"}
 SET_10, FAIR_SHARE, EXCLUSIVE = "set-10", "fair-share", "exclusive-fcfs"
+PARTS = {"set-fair-share": "without weights", "share-priority": "without sets"}
+"""The halves of set-10, by what each lacks."""
 claim = claims_of("io-sets")
 
 
@@ -39,6 +41,12 @@ def gains(
         x: gain(table, scenario, metric, [x], ours=ours, other=other)
         for x in table.points(scenario)
     }
+
+
+def without_a_part(table: Table, scenario: str, metric: str, x: float) -> str:
+    """Return what is gained at a point by set-10, and by it without its weights or its sets."""
+    won = {p: gain(table, scenario, metric, [x], ours=p) for p in (SET_10, *PARTS)}
+    return ", ".join(f"{PARTS.get(policy, policy)} {e:+.1%}" for policy, e in won.items())
 
 
 def spread(by_point: dict[float, Estimate], name: str, form: str = "+.1%") -> str:

@@ -15,6 +15,7 @@ from penstock.studies.io_sets.gains import (
     UTILIZATION,
     claim,
     gain,
+    gains,
 )
 from penstock.studies.io_sets.scenarios import FAIRNESS_KNOWLEDGE, HEDGES, hedged
 from penstock.studies.table import Estimate, Table, each
@@ -96,6 +97,7 @@ def _rivals(table: Table, scenario: str, x: float, where: str) -> Iterator[Claim
     ranks = {metric: _ranks(table, scenario, x, metric) for metric in METRICS}
     simple = [policy for policy in ranks[UTILIZATION] if policy not in INTERRUPT]
     margin = gain(table, scenario, UTILIZATION, [x], other=next(p for p in simple if p != SET_10))
+    plain_com, hedged_com = (hedged("greedy-com", hedge) for hedge in HEDGES)
     front = {metric: next(iter(ranks[metric])) for metric in METRICS}
     yield claim(
         "rivals-greedy-com-wins",
@@ -108,12 +110,17 @@ def _rivals(table: Table, scenario: str, x: float, where: str) -> Iterator[Claim
             if policy != GREEDY[metric]
             for ahead in [gain(table, scenario, metric, [x], ours=policy, other=GREEDY[metric])]
         ),
+        hedge=gain(table, EQUAL_KNOWLEDGE, SLOWDOWN, [0.0], ours=hedged_com, other=plain_com),
+        by_yield=gain(table, scenario, SLOWDOWN, [x], ours="fair-finish", other="greedy-com"),
     )
     yield claim(
         "rivals-set10-has-best",
         f"{', '.join(simple)}; set-10 against the next best {margin:+.2%}",
         margin.low > 0,
         where=where,
+        by_spread=each(
+            gains(table, "figure-9", UTILIZATION, other="share-priority"), "{:g}: {:+.2%}"
+        ),
     )
 
 
@@ -158,12 +165,13 @@ def _equal_knowledge(table: Table, policy: str) -> Claim:
         if won[metric][x].low <= 0
     )
     values = (f"{NAMES[m]} {' '.join(f'{won[m][x].value:+.1%}' for x in errors)}" for m in METRICS)
+    workloads = len(table.rows(EQUAL_KNOWLEDGE, errors[0], ours))
     return claim(
         OURS[policy],
         f"at {', '.join(f'{x:g}' for x in errors)} decades: {'; '.join(values)}",
         not behind,
         hedge=HEDGES[-1],
-        behind=f" Not ahead: {behind}." if behind else "",
+        behind=f" No significant gain: {behind} ({workloads} workloads)." if behind else "",
     )
 
 

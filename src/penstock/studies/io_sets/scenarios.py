@@ -27,7 +27,7 @@ from penstock.sim.run import Run
 from penstock.sim.workload import Workload
 from penstock.studies.io_sets import practice
 from penstock.studies.study import published
-from penstock.studies.table import row
+from penstock.studies.table import Floats, row
 
 Seed = Sequence[int]
 
@@ -66,6 +66,11 @@ class Scenario:
         return self.full if size == "full" else self.fast
 
 
+EQUAL_RATIOS = "figure-6-equal-ratios"
+"""Figure 6's jobs, each with the same part of its time in I/O: which part of a result is due to
+jobs that do little."""
+LITTLE_IO = 0.2
+"""The part of the jobs, those with the lowest I/O ratios, that IO-slowdown is shown without."""
 LOADS = (0.866, 0.9, 0.93, 0.95, 1.0)
 """Effective loads that omega = 0.8 may stand for in the paper's simulator (`loads`)."""
 
@@ -135,6 +140,21 @@ def _by_share(jobs: int, omega: float) -> Callable[[float, Seed], Workload]:
     return draw
 
 
+def equal_ratios(workload: Workload) -> Workload:
+    """Return the same jobs with equal I/O ratios of the same sum; w_iter and noise stay."""
+    old, jobs = workload.alpha_io, len(workload)
+    new = np.full(jobs, old.sum() / jobs)
+    counts = np.diff(workload.offsets)
+    return Workload(
+        compute=workload.compute * np.repeat((1 - new) / (1 - old), counts),
+        io=workload.io * np.repeat(new / old, counts),
+        offsets=workload.offsets,
+        release=workload.release,
+        profile=workload.profile,
+        horizon=workload.horizon,
+    )
+
+
 def _balanced(
     *, noise: float = 0.1, omega: float = 0.8, spread: float = 0.1, seed: Seed
 ) -> Workload:
@@ -194,6 +214,14 @@ SCENARIOS: Mapping[str, Scenario] = {
         )
         for omega in LOADS
     },
+    EQUAL_RATIOS: Scenario(
+        draw=lambda x, seed: equal_ratios(_by_share(60, 0.8)(x, seed)),
+        full=range(0, 41, 5),
+        fast=range(0, 41, 5),
+        contenders=_all(("fair-share", "set-10")),
+        workloads=SOME,
+        drawn_as="figure-6",
+    ),
     "figure-6-n-15": Scenario(
         draw=_by_share(15, 0.8),
         full=range(11),
@@ -213,7 +241,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         draw=lambda x, seed: _balanced(spread=x, seed=seed),
         full=_steps(0.05, 1, 20),
         fast=(0.05, 0.2, 0.4, 0.6, 0.8, 1.0),
-        contenders=_all(PAPER),
+        contenders=_all(PARTS),
         workloads=MANY,
         paired=True,
     ),
@@ -357,14 +385,26 @@ def sets_of(workload: Workload) -> list[int]:
 
 
 def other_means(run: Run, window: tuple[float, float]) -> dict[str, Value]:
-    """Return stretch and IO-slowdown over jobs by other means than the printed ones."""
+    """Return stretch and IO-slowdown over jobs by other means, and over some of the jobs.
+
+    `io_slowdown_little` is the printed, geometric mean of the jobs with the lowest I/O ratios,
+    `io_slowdown_others` that of all others.
+    """
     jobs = measure_jobs(run, window)
     counts = np.isfinite(jobs.io_slowdown)
+    slowdown, ratio = jobs.io_slowdown[counts], run.workload.alpha_io[counts]
+    little = ratio <= np.quantile(ratio, LITTLE_IO)
     return {
         "mean_stretch": float(np.nanmean(jobs.stretch)),
         "io_slowdown_sums": float(jobs.in_io.sum() / jobs.isolated_io.sum()),
-        "io_slowdown_median": float(np.median(jobs.io_slowdown[counts])),
+        "io_slowdown_median": float(np.median(slowdown)),
+        "io_slowdown_little": _geometric(slowdown[little]),
+        "io_slowdown_others": _geometric(slowdown[~little]),
     }
+
+
+def _geometric(values: Floats) -> float | None:
+    return float(np.exp(np.log(values).mean())) if len(values) else None
 
 
 def _worst_job(run: Run, window: tuple[float, float]) -> dict[str, Value]:

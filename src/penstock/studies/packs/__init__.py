@@ -17,7 +17,7 @@ from penstock.studies.study import Study
 from penstock.studies.table import Table
 from penstock.studies.texts import findings_of
 
-VERSION = 3
+VERSION = 4
 
 
 def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:

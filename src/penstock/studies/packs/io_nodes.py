@@ -6,6 +6,7 @@ from functools import partial
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.report.findings import Claim
 from penstock.studies.packs.readings import (
@@ -44,7 +45,7 @@ from penstock.studies.packs.scenarios import (
     ratios,
     relative,
 )
-from penstock.studies.table import Estimate, Table, below, each
+from penstock.studies.table import Estimate, Floats, Table, below, each
 from penstock.studies.verdicts import AT_ALL, better_by, contains
 
 PAPER = {1: 1.09, 3: 0.71, 5: 0.53}
@@ -109,6 +110,7 @@ def _reason(table: Table) -> Iterator[Claim]:
     balanced = relative(table, scenario, MAKESPAN, BALANCED)
     recovered = -np.log(balanced.value) / gap
     fit, ours = (column(table, scenario, p, "packs") for p in (FIRST_FIT, S_1))
+    moved = ratios(table, scenario, MAKESPAN, BALANCED)
     uneven, even = (mean(column(table, scenario, p, "balance")) for p in (FIRST_FIT, S_1))
     yield claim(
         "6-2-4-s-1-balances",
@@ -123,6 +125,8 @@ def _reason(table: Table) -> Iterator[Claim]:
         f"first-fit spread by the I/O time of its packs: {balanced:.3f} of first-fit's makespan, "
         f"{recovered:.1%} of what S = 1 gains",
         balanced.high < 1,
+        few=_mean_where(moved, fit <= 5),
+        more=_mean_where(moved, fit > 5),
         readings=better_by(recovered) | {AT_ALL: balanced.high < 1},
     )
     largest = max(
@@ -137,6 +141,10 @@ def _reason(table: Table) -> Iterator[Claim]:
     yield claim(
         "6-2-4-stretch-does-depend", f"largest relative difference {largest:.1g}", largest < 1e-6
     )
+
+
+def _mean_where(values: Floats, where: NDArray[np.bool_]) -> float:
+    return geometric(values[where]).value if where.any() else float("nan")
 
 
 def _choices(table: Table) -> Iterator[Claim]:

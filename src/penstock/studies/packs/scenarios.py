@@ -54,6 +54,10 @@ SENSITIVITIES = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 ERRORS = (1.0, 1.5, 3.0)
 """Factors by which estimates are wrong: the standard deviation of a log-normal error."""
 IO_NODES_PREFIX, CHOICES, FRESH, ESTIMATES = "io-nodes", "choices", "fresh", "estimates"
+MORE_JOBS, HIGHER_LOADS = "first-fit-jobs", "first-fit-loads"
+"""First-fit beyond what the paper prints: more than 100 jobs, and alpha_gen above 10."""
+JOB_COUNTS = (100.0, 400.0)
+BEYOND_LOADS = (10.0, 15.0, 20.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +120,8 @@ class Scenario:
     workloads: Mapping[Size, int]
     alpha_gen: Callable[[float, int], float]
     choices: Callable[[float], Choices] = lambda _: Choices()
+    jobs: Callable[[float], int | None] = lambda _: None
+    """How many jobs a workload has; None: 25 to 100, as the paper prints."""
     quick: Sequence[float] = ()
     """The points of the quick size, where they are fewer."""
     drawn: str = "packs"
@@ -238,6 +244,21 @@ SCENARIOS: Mapping[str, Scenario] = {
         )
         for r in IO_NODES
     },
+    MORE_JOBS: Scenario(
+        io_nodes=1,
+        contenders=(FIT,),
+        points=JOB_COUNTS,
+        workloads={"full": 40, "fast": 20, "quick": 3},
+        alpha_gen=lambda _, __: ALPHAS[-1],
+        jobs=int,
+    ),
+    HIGHER_LOADS: Scenario(
+        io_nodes=1,
+        contenders=(FIT,),
+        points=BEYOND_LOADS,
+        workloads={"full": 40, "fast": 20, "quick": 3},
+        alpha_gen=_at_x,
+    ),
 }
 
 
@@ -248,7 +269,8 @@ def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
     # Not the scenario's name: the same workloads behind one and behind several I/O nodes.
     key = zlib.crc32(scenario.drawn.encode())
     drawn = (seed, key, round(alpha_gen * 1000), cell.workload)
-    workload = draw(alpha_gen, seed=drawn, choices=scenario.choices(cell.x))
+    choices, count = scenario.choices(cell.x), scenario.jobs(cell.x)
+    workload = draw(alpha_gen, seed=drawn, choices=choices, jobs=count)
     site = Site(nodes=PARTITION * scenario.io_nodes, resources=scenario.io_nodes)
     jobs = packs.known_jobs(workload, site)
     if scenario.errors:

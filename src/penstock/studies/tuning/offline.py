@@ -14,15 +14,13 @@ from penstock.learn.detection import features as feature_table
 from penstock.learn.detection import samples, training
 from penstock.learn.detection.samples import Sample
 from penstock.model import Observation, Value
-from penstock.sim.evaluate.bandits import Evaluation, Learning, Rewards
+from penstock.sim.evaluate.bandits import TIE, Evaluation, Learning, Rewards
 
 EPSILONS = (0.07, 0.10, 0.15, 0.20)
 OURS = "discounted-ucb"
 OTHERS = ("thompson", "sliding-ucb")
 UNITS = {"MiB/s": 1.0, "bytes/s": 2.0**-20}
 """Units that Equation 4.2 may have, in MiB/s, which the rewards have."""
-TIE = 0.02
-"""Windows that are worse than the best by this part at most are nearly as good."""
 COMPARED = ("epsilon-greedy", "ucb1", "scaled-ucb1", OURS, *OTHERS)
 KIB = 2**10
 SIX: Mapping[str, tuple[str, str, int, int]] = {
@@ -42,9 +40,10 @@ MATTERS = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Last:
-    """What is reached in the last bin: the share of right choices, and of the performance."""
+    """What is reached in the last bin: shares of right choices, and of the performance."""
 
     precision: float
+    near_best: float
     performance: float
 
 
@@ -173,7 +172,9 @@ def last(learning: Learning, scenario: str) -> Last:
     """Return what is reached in the last bin of a scenario."""
     k = learning.scenarios.index(scenario)
     return Last(
-        precision=float(learning.precision[k, -1]), performance=float(learning.performance[k, -1])
+        precision=float(learning.precision[k, -1]),
+        near_best=float(learning.near_best[k, -1]),
+        performance=float(learning.performance[k, -1]),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from penstock.live.measure.window_survey import WINDOWS
 from penstock.report.findings import Claim, Cloud, Curves, Figure, Scatter, Series
 from penstock.studies.panels import bars, curves
 from penstock.studies.table import each
@@ -29,6 +30,7 @@ from penstock.studies.tuning.measured import (
     learnt,
     mean_seconds,
 )
+from penstock.studies.tuning.online import INTERVAL
 
 claim = claims_of("tuning")
 
@@ -101,15 +103,28 @@ def _online(measured: Measured) -> Claim:
 
 def _policy(measured: Measured, policy: str) -> Claim:
     own = AgainstFixed.of(measured, policy)
-    return claim(
+    return claim.over(
         "figs-4-6-to-4-9-learns-while-job",
         f"{own.words}: {own.drawn / own.seconds - 1:+.0%} over a random choice",
-        own.seconds <= (own.best + own.drawn) / 2,
-        readings={
+        {
             "half way or nearer to the best": own.seconds <= (own.best + own.drawn) / 2,
             "faster than a random choice": own.seconds < own.drawn,
         },
         policy=policy,
+        choices=_choices(measured, f"{ONLINE}{policy}"),
+    )
+
+
+def _choices(measured: Measured, run: str) -> str:
+    """Say how many choices of a run taught its tuner something, by operation and window."""
+    by_operation: dict[str, list[float]] = {}
+    for row in measured.part("known"):
+        if row["run"] == run:
+            by_operation.setdefault(str(row["operation"]), []).append(float(row["count"] or 0))
+    windows = len(WINDOWS)
+    return ", ".join(
+        f"{operation} {sum(counts):.0f} ({sum(counts) / windows:.1f} per window)"
+        for operation, counts in sorted(by_operation.items())
     )
 
 
@@ -145,7 +160,9 @@ def _estimates(measured: Measured) -> Claim:
     """Judge whether the thesis' policy ends with the highest estimate at the best fixed window."""
     by_operation = estimates(measured, f"{ONLINE}{EPSILON}")
     if set(PLACES) - set(by_operation):  # a short run may have no interval of one alone
-        return claim("fig-4-7-highest-estimates", "no interval had writes or reads only", None)
+        empty = {"behind": "", "choices": ""}
+        words = "no interval had writes or reads only"
+        return claim("fig-4-7-highest-estimates", words, None, **empty)
     highest = {does: max(by_operation[does], key=by_operation[does].__getitem__) for does in PLACES}
     best = {does: ends(measured.fixed(FIXED, (place,)))[0] for does, place in PLACES.items()}
     return claim(
@@ -155,7 +172,18 @@ def _estimates(measured: Measured) -> Claim:
             for does in PLACES
         ),
         highest == best,
+        behind="; ".join(
+            f"{does}s {_estimate_behind(by_operation[does], best[does])}" for does in PLACES
+        ),
+        choices=_choices(measured, f"{ONLINE}{EPSILON}"),
     )
+
+
+def _estimate_behind(estimates: Mapping[float, float], best: float) -> str:
+    """Say how far the estimate of the best fixed window is behind the highest."""
+    if best not in estimates:
+        return "never tried"
+    return f"{1 - estimates[best] / max(estimates.values()):.0%}"
 
 
 def _estimates_of_ours(measured: Measured) -> Claim:
@@ -190,16 +218,21 @@ def _madbench(measured: Measured) -> Iterator[Claim]:
             for name, taken in seconds.items()
         )
 
+    parts = _part_seconds(measured)
     ours, seconds = (taken_by(policy) for policy in MADBENCH_POLICIES)
     yield claim(
         "fig-4-11-s-w-c",
         f"{words(seconds)} (best to worst fixed)",
         seconds["S"] < least["S"] and seconds["W"] <= (least["W"] + most["W"]) / 2,
+        parts=parts,
+        windows=len(WINDOWS),
     )
     yield claim(
         "ours-s-w-c-not-worse",
         f"{words(ours)} (best to worst fixed)",
         all(taken <= most[name] for name, taken in ours.items()),
+        parts=parts,
+        windows=len(WINDOWS),
     )
     saved = {name: 1 - taken / most[name] for name, taken in seconds.items()}
     yield claim(
@@ -207,7 +240,20 @@ def _madbench(measured: Measured) -> Iterator[Claim]:
         each(saved, "{} {:.1%}") + " less than with the worst window",
         any(saved[n] >= SAVED_MADBENCH and seconds[n] < drawn[n] for n in saved),
         saved=SAVED_MADBENCH,
+        parts=parts,
+        windows=len(WINDOWS),
     )
+
+
+def _part_seconds(measured: Measured) -> str:
+    """Say how long the parts of W last with fixed windows, in seconds and in choices."""
+    seconds = [
+        measured.fixed(MADBENCH_FIXED, (place,))[window]
+        for place in COMPONENTS["W"]
+        for window in measured.fixed(MADBENCH_FIXED)
+    ]
+    low, high = min(seconds), max(seconds)
+    return f"{low:.1f} to {high:.1f} s, {low / INTERVAL:.0f} to {high / INTERVAL:.0f} choices"
 
 
 def overheads(measured: Measured) -> list[float]:
