@@ -150,7 +150,7 @@ def _uncertain(table: Table) -> Iterator[Claim]:
         metric: gains(table, SEARCH, searched(metric), f"trial_{column}")
         for metric, column in COLUMNS.items()
     }
-    own = {metric: _own_gains(table, SEARCH, metric) for metric in METRICS}
+    own = {metric: _own_gains(table, SEARCH, metric) for metric in trial}
     lost = "; ".join(
         f"{metric} at {x:g} ({estimate:+.1%}; by its own simulations {own[metric][x]:+.1%})"
         for metric, by_load in trial.items()
