@@ -290,10 +290,10 @@ def _posix_l(table: Table) -> Claim:
     posix = g5k_applications()["POSIX-L"]
     on_two, on_eight = (posix.curve.bandwidth(n) for n in (2, 8))
     printed = 1000 * LIVE_POSIX_L["mckp"]
-    heard, _ = _history(row)[-1]
+    switch, _ = _history(row)[-1]
     before = min(
         table.rows(FOURTEEN, GEKKOFWD, "mckp"),
-        key=lambda other: abs(float(other["end"] or 0) + GEKKOFWD - heard),
+        key=lambda other: abs(float(other["end"] or 0) + GEKKOFWD - switch),
     )
     return claim.over(
         "fig-5-13-under-mckp-posix",

@@ -157,7 +157,7 @@ def _uncertain(table: Table) -> Iterator[Claim]:
         for x, estimate in by_load.items()
         if estimate.value < 0
     )
-    found = {metric: fmean(by_load.values()) for metric, by_load in own.items()}
+    own_means = {metric: fmean(by_load.values()) for metric, by_load in own.items()}
     yield claim(
         "ours-what-search-gains",
         "against the best pair in the same trials: "
@@ -171,7 +171,7 @@ def _uncertain(table: Table) -> Iterator[Claim]:
         trials=TRIALS,
         draws=DRAWS,
         lost=lost,
-        found=each(found, "{} {:+.1%}"),
+        own_means=each(own_means, "{} {:+.1%}"),
     )
     loaded = {
         metric: min(by_load[x].low for x in by_load if x >= LOADED)
