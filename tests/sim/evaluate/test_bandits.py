@@ -17,7 +17,7 @@ from sim.evaluate.synthetic_rewards import improve_worst, reverse_ranks, rewards
 from penstock import registry
 from penstock.errors import InputError
 from penstock.model import Context
-from penstock.sim.evaluate.bandits import Evaluation, Learning, Rewards
+from penstock.sim.evaluate.bandits import Evaluation, Learning, Recorded, Rewards
 
 NAMES = sorted(registry.table("tuning"))
 OURS = ("discounted-ucb", "sliding-ucb", "thompson")
@@ -140,7 +140,7 @@ def test_precision_rises_with_observations() -> None:
 
 def test_a_value_nearly_as_good_as_the_best_is_near_it() -> None:
     """Of 1, 0.99 and 0.9 two are within 0.02 of the best; random choices are near it in 2 of 3."""
-    world = {"one": {"a": [1.0], "b": [0.99], "c": [0.9]}}
+    world: Recorded = {"one": {"a": [1.0], "b": [0.99], "c": [0.9]}}
     learning = Evaluation(policy="epsilon-greedy", options={"epsilon": 1.0}).alone(world)
     assert learning.precision.mean() == pytest.approx(1 / 3, abs=0.05)
     assert learning.near_best.mean() == pytest.approx(2 / 3, abs=0.05)

@@ -64,7 +64,7 @@ def joined(patterns: Sequence[str]) -> Callable[[Iterable[Sample]], list[Sample]
 
 
 def _times(one: Sample, factor: float) -> Sample:
-    """Return an observation of as many requests, each so many times as large."""
+    """Return an observation of the same number of requests, each larger by a factor."""
     seen = one.observation
     changed = replace(
         seen,

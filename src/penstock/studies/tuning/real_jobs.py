@@ -160,9 +160,8 @@ def _estimates(measured: Measured) -> Claim:
     """Judge whether the thesis' policy ends with the highest estimate at the best fixed window."""
     by_operation = estimates(measured, f"{ONLINE}{EPSILON}")
     if set(PLACES) - set(by_operation):  # a short run may have no interval of one alone
-        empty = {"behind": "", "choices": ""}
         words = "no interval had writes or reads only"
-        return claim("fig-4-7-highest-estimates", words, None, **empty)
+        return claim("fig-4-7-highest-estimates", words, None, behind="not known", choices="none")
     highest = {does: max(by_operation[does], key=by_operation[does].__getitem__) for does in PLACES}
     best = {does: ends(measured.fixed(FIXED, (place,)))[0] for does, place in PLACES.items()}
     return claim(
