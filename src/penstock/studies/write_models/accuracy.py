@@ -10,14 +10,15 @@ from penstock.sim.evaluate.write_samples import TEST_SCALES
 from penstock.studies.table import each
 from penstock.studies.texts import claims_of
 from penstock.studies.verdicts import over
-from penstock.studies.write_models.cells import UNCONVERGED
+from penstock.studies.write_models.cells import BY_TEST, FOREST, UNCONVERGED
 from penstock.studies.write_models.comparison import (
     Compared,
     Floats,
-    LassoAccuracy,
     ModelErrors,
     Ours,
+    SetAccuracy,
 )
+from penstock.studies.write_models.unconverged import AS_SIMULATED, PREDICTED, Unconverged
 
 claim = claims_of("write-models")
 
@@ -66,6 +67,10 @@ def claims(one: Compared) -> Iterator[Claim]:
         readings=verdicts,
         one=one.where,
         trained=one.trained,
+        instead=each(
+            {set_: one.instead[BY_TEST][set_].within[0.3].mean() for set_ in TEST_SCALES},
+            "{} {:.0%}",
+        ),
         reason=(
             "By mean square error, by which models are chosen, lasso is the best of the five here: "
             f"the longest writes decide that (a tenth of the large set makes {longest:.0%} of the "
@@ -86,6 +91,12 @@ def claims(one: Compared) -> Iterator[Claim]:
         worst=worst,
         trained=one.trained,
         bias=100 * float(np.median(one.best["forest"].errors[worst])),
+        more=each(
+            {set_: one.instead[FOREST][set_].within[0.3].mean() for set_ in TEST_SCALES},
+            "{} {:.0%}",
+        ),
+        longest=one.longest,
+        longer=float(np.mean([s.seconds > one.longest for s in one.tests[worst]])),
     )
 
 
@@ -93,7 +104,15 @@ def _table_7(one: Compared, set_: str, paper: tuple[float, float]) -> Claim:
     """Judge one set over what the paper leaves open: lambdas. Fewer samples are shown beside."""
     by_reading = {reading: sets[set_] for reading, sets in one.lasso.items()}
     samples, _, _ = next(iter(by_reading)).rpartition(", ")
-    first = next(iter(by_reading.values()))
+    name, first = next(iter(by_reading.items()))
+    varied = one.varied
+    near = [
+        words
+        for words, some in varied.items()
+        if max(abs(own - part) for own, part in zip(some.parts("lasso"), paper, strict=True))
+        <= APART[0]
+    ]
+    chosen_by_test = one.instead[BY_TEST][set_].within
     verdicts = {
         f"{reading.removeprefix(f'{samples}, ')} within {limit:g}": agrees(own, set_, paper, limit)
         for limit in APART
@@ -111,11 +130,24 @@ def _table_7(one: Compared, set_: str, paper: tuple[float, float]) -> Claim:
         samples=samples,
         draws=len(first.bias),
         bias=100 * first.bias.mean(),
+        choices=one.choices[name],
+        instead=both((chosen_by_test[0.2].mean(), chosen_by_test[0.3].mean())),
+        variations=". ".join(f"{words}: {_predicted(some)}" for words, some in varied.items()),
+        near="; ".join(near) or "none",
+        best_possible=both(varied[AS_SIMULATED].parts("expected")),
+    )
+
+
+def _predicted(some: Unconverged) -> str:
+    lasso, expected, converged = (both(some.parts(of)) for of in PREDICTED)
+    return (
+        f"{some.unconverged / some.samples:.0%} do not converge, of which the lasso has {lasso} "
+        f"and the expected time {expected}; converged {converged}"
     )
 
 
 def agrees(
-    own: LassoAccuracy, set_: str, paper: tuple[float, float], limit: float = APART[0]
+    own: SetAccuracy, set_: str, paper: tuple[float, float], limit: float = APART[0]
 ) -> bool:
     """Return whether our parts are near the paper's; for converged sets, or above them."""
     above = [
@@ -155,7 +187,7 @@ LASSO_WINS: Mapping[str, Callable[[Compared], bool]] = {
 """What "the best overall accuracy" of relative errors may mean."""
 
 
-def _over_draws(own: LassoAccuracy) -> str:
+def _over_draws(own: SetAccuracy) -> str:
     near, far = own.within[0.2], own.within[0.3]
     return (
         f"{both((near.mean(), far.mean()))} ({100 * near.min():.0f} to {100 * near.max():.0f}% "

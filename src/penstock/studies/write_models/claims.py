@@ -3,19 +3,19 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.campaign.journal import Row
 from penstock.learn.write_models.regressors import PAPER_TECHNIQUES
 from penstock.learn.write_models.training import EXTRAPOLATING
 from penstock.report.findings import Claim
+from penstock.sim.evaluate.write_samples import TEST_SCALES
 from penstock.studies.table import each
 from penstock.studies.texts import claims_of
 from penstock.studies.verdicts import over
 from penstock.studies.write_models import accuracy, interpretation, measured
 from penstock.studies.write_models.adaptation import RUNS, Gain
 from penstock.studies.write_models.cells import ADAPTED, ADVISED, BY_LASSO
-from penstock.studies.write_models.comparison import NAMES, Compared, ModelErrors
+from penstock.studies.write_models.comparison import NAMES, Compared, Floats, ModelErrors
 
 claim = claims_of("write-models")
 
@@ -35,6 +35,8 @@ GAINS: Mapping[str, tuple[float, float]] = {"cetus": (1.1, 0.824), "titan": (1.1
 """Figure 7: a gain, and the part of samples that have it or more."""
 ABSTRACT = (0.15, 0.70)
 """Abstract: the least improvement by adaptation, and of which part of the samples."""
+ACCURATE = 0.1
+"""A write that the lasso predicts with at most this error is predicted well as it is."""
 MOST = 10.0
 """Abstract: adaptation improves some writes as many times."""
 
@@ -82,6 +84,7 @@ def _search(one: Compared) -> Iterator[Claim]:
         {name: _times(base[name], one.best[name]) for name in PAPER_TECHNIQUES}
         for base in (one.base, one.default)
     )
+    searches = list(one.searched.items())
     times = "{0} {1[0]:.2f} and {1[1]:.2f}"
     verdicts = {
         words: all(min(both) > 1 for both in ratios.values())
@@ -96,6 +99,18 @@ def _search(one: Compared) -> Iterator[Claim]:
         trained=one.trained,
         low=low,
         high=high,
+        ranks=each(
+            {name: rank_correlation(some["error"], some["converged"]) for name, some in searches},
+            "{} {:.2f}",
+        ),
+        instead=each(
+            {
+                name: one.base[name].squares["unconverged"]
+                / some["unconverged"][np.argmin(some["converged"])]
+                for name, some in searches
+            },
+            "{} {:.2f}",
+        ),
     )
     # Why: a subset that validates better than all scales is only sometimes better.
     texts, shares = [], []
@@ -122,6 +137,13 @@ def _times(base: ModelErrors, best: ModelErrors) -> tuple[float, float]:
     return converged, unconverged
 
 
+def rank_correlation(one: Floats, other: Floats) -> float:
+    """Return Spearman's rank correlation; equal values keep the order of their places."""
+    ranks = [np.argsort(np.argsort(values, kind="stable")) for values in (one, other)]
+    count = len(one)
+    return 1 - 6 * float(((ranks[0] - ranks[1]) ** 2).sum()) / (count * (count**2 - 1))
+
+
 def _lasso_wins(one: Compared) -> Iterator[Claim]:
     for part in ("converged", "unconverged"):
         squares = {name: one.best[name].squares[part] for name in PAPER_TECHNIQUES}
@@ -136,7 +158,25 @@ def _lasso_wins(one: Compared) -> Iterator[Claim]:
             penalty=one.best["lasso"].result.options["penalty"],
             trained=one.trained,
             scales=len(one.best["lasso"].result.cell.scales),
+            instead=one.searched["lasso"][part][np.argmin(one.searched["lasso"]["converged"])]
+            / squares[first],
+            more=each(
+                {
+                    reading: _first_draw(one, reading, part) / squares[first]
+                    for reading in one.lasso
+                },
+                "{}: {:.3g}",
+                "; ",
+            ),
         )
+
+
+def _first_draw(one: Compared, reading: str, part: str) -> float:
+    """Return the mean square error of a reading's lasso on the test samples of the other models."""
+    sets = TEST_SCALES if part == "converged" else (part,)
+    sizes = np.array([len(one.tests[set_]) for set_ in sets])
+    errors = np.array([one.lasso[reading][set_].squares[0] for set_ in sets])
+    return float((sizes * errors).sum() / sizes.sum())
 
 
 def _failing(one: Compared) -> Claim:
@@ -178,18 +218,21 @@ def _ours(one: Compared) -> Iterator[Claim]:
 def archer(rows: Sequence[Row]) -> list[Claim]:
     """Return what models of at most 1,536 processes say of more, by kind of samples."""
     own = [row for row in rows if row["machine"] == measured.ARCHER]
+    # The floor by a job's own configuration is too small, that by the others too large.
+    least = min((_number(row, "own") for row in own if row["model"] == measured.FLOOR), default=0.0)
     floor = ", ".join(
         f"a job by the median of its configuration {_number(row, 'own'):.3f}, by that of the "
         f"others {_number(row, 'others'):.3f} ({_number(row, 'jobs'):g} jobs)"
         for row in own
         if row["model"] == measured.FLOOR
     )
-    return [claim for kind in measured.KINDS for claim in _extrapolated(own, kind, floor)]
+    return [claim for kind in measured.KINDS for claim in _extrapolated(own, kind, floor, least)]
 
 
-def _extrapolated(rows: Sequence[Row], kind: str, floor: str) -> Iterator[Claim]:
+def _extrapolated(rows: Sequence[Row], kind: str, floor: str, least: float) -> Iterator[Claim]:
     errors: dict[tuple[str, str], list[float]] = {}
     held: list[bool] = []
+    narrow: list[bool] = []
     for row in (row for row in rows if row.get("samples") == kind):
         predicted, low, high, observed = (
             _number(row, n) for n in ("seconds", "low", "high", "observed")
@@ -198,11 +241,14 @@ def _extrapolated(rows: Sequence[Row], kind: str, floor: str) -> Iterator[Claim]
         own.append(abs(predicted / observed - 1))
         if row["model"] == EXTRAPOLATING:
             held.append(low <= observed <= high)
+            inside = _number(row, "inside")
+            narrow.append(predicted / inside <= observed <= predicted * inside)
     if not held:
         return
     medians: dict[str, float] = {}
     for (name, _), values in errors.items():
         medians[name] = min(float(np.median(values)), medians.get(name, np.inf))
+    half = min(medians[name] for name in PAPER_TECHNIQUES) / 2
     yield claim(
         "archer-measured-has-most-half",
         f"{each(medians, '{} {:.3f}')}; floor: {floor}",
@@ -210,10 +256,22 @@ def _extrapolated(rows: Sequence[Row], kind: str, floor: str) -> Iterator[Claim]
         kind=kind,
         measured=measured.LARGEST,
         held=len(held),
+        half=half,
+        reason=(
+            "That is below the floor beside it, the difference between jobs of one configuration: "
+            "no model of writes could reach it."
+            if half < least
+            else "That is above the floor beside it, the difference between jobs of one "
+            "configuration, so a model could reach it; ours does not."
+        ),
     )
     covered = float(np.mean(held))
     yield claim(
-        "archer-measured-intervals-90-hold", f"{covered:.1%}", 0.85 <= covered <= 0.95, kind=kind
+        "archer-measured-intervals-90-hold",
+        f"{covered:.1%}",
+        0.85 <= covered <= 0.95,
+        kind=kind,
+        narrow=float(np.mean(narrow)),
     )
 
 
@@ -229,14 +287,25 @@ def _tokio(rows: Sequence[Row]) -> Iterator[Claim]:
             model < usual,
             row=row["system"],
             number=_number(row, "runs"),
+            reason=_load_before_and_during(usual, explained, floor),
         )
+
+
+def _load_before_and_during(usual: float, explained: float, floor: float) -> str:
+    """Say what the errors leave for the state of the file system to explain."""
+    if usual <= floor:
+        return "The usual bandwidth errs by no more than the floor: nothing is left to explain."
+    return (
+        f"Of the {usual - floor:.1%} by which the usual bandwidth errs more than the floor, the "
+        f"load during the run explains {max(usual - explained, 0):.1%}; it is not known before."
+    )
 
 
 def _number(row: Row, name: str) -> float:
     return float(str(row[name]))
 
 
-def _column(gains: Sequence[Gain], name: str) -> NDArray[np.float64]:
+def _column(gains: Sequence[Gain], name: str) -> Floats:
     return np.array([getattr(gain, name) for gain in gains], float)
 
 
@@ -244,6 +313,7 @@ def _adapted(one: Compared) -> Iterator[Claim]:
     """Yield the claims on adaptation: the predicted gain, and the gain in the simulator."""
     times, paper = GAINS[one.machine]
     promised, simulated = (_column(one.gains[ADAPTED], of) for of in ("promised", "simulated"))
+    near = np.abs(_column(one.gains[ADAPTED], "error")) <= ACCURATE
     ours = float(np.mean(promised >= times))
     yield claim(
         "fig-7-adaptation-promises-times",
@@ -261,6 +331,10 @@ def _adapted(one: Compared) -> Iterator[Claim]:
         most >= ABSTRACT[1],
         readings=over(BELOW, "at most {:g} below", lambda limit: most >= ABSTRACT[1] - limit),
         one=one.where,
+        printed="; ".join(
+            f"{NAMES[machine]} {part:.1%} with {gain:g} times or more"
+            for machine, (gain, part) in GAINS.items()
+        ),
     )
     yield claim(
         "abstract-ten-times",
@@ -268,6 +342,11 @@ def _adapted(one: Compared) -> Iterator[Claim]:
         MOST / 2 <= promised.max() <= 2 * MOST,
         one=one.where,
         most=MOST,
+        top=simulated[promised.argmax()],
+        ranks=rank_correlation(promised, simulated),
+        near=len(promised[near]),
+        error=ACCURATE,
+        largest=promised[near].max(initial=1.0),
     )
     yield claim(
         "ours-what-promised-what",
@@ -277,6 +356,20 @@ def _adapted(one: Compared) -> Iterator[Claim]:
         one=one.where,
         accurate=one.best["lasso"].share("large", 0.3),
         runs=RUNS,
+        error=ACCURATE,
+        near=_medians(promised[near], simulated[near]),
+        far=_medians(promised[~near], simulated[~near]),
+        best=np.median(promised / simulated),
+        typical=np.median(_column(one.gains[ADAPTED], "typical")),
+    )
+
+
+def _medians(promised: Floats, simulated: Floats) -> str:
+    if not promised.size:
+        return "no write"
+    return (
+        f"promised {np.median(promised):.2f}, simulated {np.median(simulated):.2f} "
+        f"({promised.size} writes)"
     )
 
 
@@ -291,6 +384,7 @@ def _advised(one: Compared) -> Iterator[Claim]:
         gains=len(gains),
         losing=len(losing),
         unsure=sum(gain.low < 1 for gain in losing),
+        followed=sum(gain.simulated < LOSING and gain.low >= 1 for gain in gains) / len(gains),
     )
     ours, lasso = (float(np.median(_column(some, "simulated"))) for some in (gains, by_lasso))
     yield claim(
