@@ -18,7 +18,7 @@ from penstock.studies.write_models.comparison import (
     Ours,
     SetAccuracy,
 )
-from penstock.studies.write_models.unconverged import AS_SIMULATED, PREDICTED, Unconverged
+from penstock.studies.write_models.unconverged import AS_SIMULATED, PREDICTED, PRINTED, Unconverged
 
 claim = claims_of("write-models")
 
@@ -67,10 +67,8 @@ def claims(one: Compared) -> Iterator[Claim]:
         readings=verdicts,
         one=one.where,
         trained=one.trained,
-        instead=each(
-            {set_: one.instead[BY_TEST][set_].within[0.3].mean() for set_ in TEST_SCALES},
-            "{} {:.0%}",
-        ),
+        instead=_within(one, BY_TEST),
+        forest=_within(one, FOREST),
         reason=(
             "By mean square error, by which models are chosen, lasso is the best of the five here: "
             f"the longest writes decide that (a tenth of the large set makes {longest:.0%} of the "
@@ -91,13 +89,16 @@ def claims(one: Compared) -> Iterator[Claim]:
         worst=worst,
         trained=one.trained,
         bias=100 * float(np.median(one.best["forest"].errors[worst])),
-        more=each(
-            {set_: one.instead[FOREST][set_].within[0.3].mean() for set_ in TEST_SCALES},
-            "{} {:.0%}",
-        ),
+        more=_within(one, FOREST),
         longest=one.longest,
         longer=float(np.mean([s.seconds > one.longest for s in one.tests[worst]])),
     )
+
+
+def _within(one: Compared, what: str) -> str:
+    """Return the parts of the converged sets within 0.3 by a model tested instead."""
+    parts = {set_: one.instead[what][set_].within[0.3].mean() for set_ in TEST_SCALES}
+    return each(parts, "{} {:.0%}")
 
 
 def _table_7(one: Compared, set_: str, paper: tuple[float, float]) -> Claim:
@@ -134,6 +135,7 @@ def _table_7(one: Compared, set_: str, paper: tuple[float, float]) -> Claim:
         instead=both((chosen_by_test[0.2].mean(), chosen_by_test[0.3].mean())),
         variations=". ".join(f"{words}: {_predicted(some)}" for words, some in varied.items()),
         near="; ".join(near) or "none",
+        printed=PRINTED[one.machine][0] / PRINTED[one.machine][1],
         best_possible=both(varied[AS_SIMULATED].parts("expected")),
     )
 
@@ -141,7 +143,7 @@ def _table_7(one: Compared, set_: str, paper: tuple[float, float]) -> Claim:
 def _predicted(some: Unconverged) -> str:
     lasso, expected, converged = (both(some.parts(of)) for of in PREDICTED)
     return (
-        f"{some.unconverged / some.samples:.0%} do not converge, of which the lasso has {lasso} "
+        f"{some.unconverged} of {some.samples} do not converge, of which the lasso has {lasso} "
         f"and the expected time {expected}; converged {converged}"
     )
 

@@ -79,14 +79,15 @@ def _gain(machine: Machine, model: Regressor, sample: Sample, path: WritePath) -
     left = predicted - (now - observed)
     possible = np.flatnonzero((predicted > 0) & (left > 0))
     best = int(possible[np.argmin(predicted[possible])]) if possible.size else 0
+    error = now / observed - 1
     if best == 0 or left[best] >= observed:
-        return Gain(promised=1.0, simulated=1.0)
+        return Gain(promised=1.0, simulated=1.0, error=error)
     middle = int(possible[np.argsort(predicted[possible])[possible.size // 2]])
     before, after, between = (_simulated(path, w) for w in (write, others[best], others[middle]))
     return Gain(
         promised=observed / float(left[best]),
         simulated=before / after,
-        error=now / observed - 1,
+        error=error,
         typical=observed / float(left[middle]) * between / before,
     )
 

@@ -114,7 +114,7 @@ class Compared:
     features: Sequence[Feature]
     """Features of the best lasso model, those that matter most first."""
     slow_metadata: Sequence[str]
-    """The same, by name, of a lasso for the machine with slow metadata."""
+    """The same, by name, of a lasso for the machine with slow metadata; empty: not tried."""
 
     @property
     def where(self) -> str:

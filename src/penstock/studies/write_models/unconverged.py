@@ -26,6 +26,8 @@ from penstock.sim.evaluate import write_samples
 from penstock.sim.evaluate.write_path import WritePath
 
 Floats = NDArray[np.float64]
+PRINTED: Mapping[str, tuple[int, int]] = {"cetus": (169, 754), "titan": (180, 916)}
+"""IV-A: how many samples on 200 nodes and more do not converge, of how many."""
 EXPECTED_RUNS = 25
 """Further runs whose mean is the expected time of a write."""
 WITHIN = (0.2, 0.3)
