@@ -30,7 +30,7 @@ def nothing_starts(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ((*UP, "--root", "/"), "cannot be managed"),
         ((*UP, *9 * ("--root", "data")), "at most 8"),
         (("up", "--root", "data"), "--io-nodes"),
-        (("up", "--root", "data", "--io-nodes", "65"), "65"),
+        (("up", "--root", "data", "--io-nodes", "1025"), "1025"),
         ((*UP, "--root", "data", "--stripe", "1 parsec"), "--stripe: '1 parsec' is not a volume"),
         ((*UP, "--root", "data", "--set", "io-node.quantun=1MiB"), "did you mean"),
         ((*UP, "--root", "data", "--set", "quantum=1MiB"), "did you mean 'io-node.quantum'"),

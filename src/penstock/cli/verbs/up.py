@@ -25,7 +25,7 @@ from penstock.live.deployment.spec import (
     with_absolute_paths,
 )
 from penstock.live.protocol import messages
-from penstock.live.protocol.shared_page import MAP_NODES
+from penstock.live.protocol.shared_page import SITE_NODES
 from penstock.live.protocol.state_directory import StateDirectory
 
 
@@ -49,7 +49,7 @@ class Options:
             "--io-nodes",
             required=True,
             metavar="N",
-            type=click.IntRange(0, MAP_NODES),
+            type=click.IntRange(0, SITE_NODES),
             help="The number of I/O nodes to start on this host.",
         ),
     ]
@@ -131,7 +131,7 @@ class Options:
             "--remote-io-nodes",
             metavar="N",
             default=0,
-            type=click.IntRange(0, MAP_NODES),
+            type=click.IntRange(0, SITE_NODES),
             help="The number of I/O nodes on other hosts, numbered after this host's.  "
             "[default: 0]",
         ),

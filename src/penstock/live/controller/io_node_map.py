@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from penstock.errors import InputError, unknown
 from penstock.live.protocol.messages import Node, NodeMap
+from penstock.live.protocol.shared_page import MAP_NODES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +104,18 @@ class IoNodeMap:
         return {job: self.map(job) for job, had in self._jobs.items() if number in had.numbers}
 
     def map(self, job: str) -> NodeMap:
-        """Return a job's map: its I/O nodes that are up and that it can reach."""
+        """Return a job's map: its I/O nodes that are up and that it can reach.
+
+        One host uses at most MAP_NODES of them; the hosts of a job use different ones, unless its
+        files are striped: a stripe is on the same I/O node for all hosts.
+        """
         assigned = self._jobs[job]
-        first = assigned.first % max(len(assigned.numbers), 1)
+        apart = 1 if len(assigned.numbers) <= MAP_NODES else MAP_NODES
+        first = apart * assigned.first % max(len(assigned.numbers), 1)
         order = assigned.numbers[first:] + assigned.numbers[:first]
         nodes = [self._up[k] for k in order if k in self._up]
         nodes = [node for node in nodes if assigned.reaches(node)]
-        return NodeMap(nodes=nodes, stripe=assigned.stripe)
+        return NodeMap(nodes=nodes[:MAP_NODES], stripe=assigned.stripe)
 
     def numbers(self, job: str) -> tuple[int, ...]:
         """Return the numbers of a job's I/O nodes, whether they are up or not."""

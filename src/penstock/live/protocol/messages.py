@@ -291,7 +291,7 @@ class Heartbeat(Message, frozen=True, kw_only=True, tag="Beat"):
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where a job's data went; an agent of an older version does not say."""
 
-    io_nodes: Annotated[dict[IoNodeNumber, Count], Meta(max_length=64)] = {}  # bytes by number
+    io_nodes: Annotated[dict[IoNodeNumber, Count], Meta(max_length=1024)] = {}  # bytes by number
     directories: Annotated[list[Annotated[str, Meta(max_length=256)]], Meta(max_length=8)] = []
     """The first directories outside the roots in which it opened files for writing."""
 
