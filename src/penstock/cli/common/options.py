@@ -132,9 +132,10 @@ _POLICY_OPTION = click.option(
 def flag_of_key(flag: str, key: str, defaults: Mapping[str, str]) -> Callable[[F], F]:
     """Return the option that sets a key of the configuration."""
     described = config.field(key)
-    default = defaults.get(key, described.default)
+    default = described.default
     if key.startswith("io-node."):
         default = getattr(DEFAULTS, described.attribute)
+    default = defaults.get(key, default)
     return flag_of_field(flag, described, _parameter(key), key=key, default=default)
 
 
