@@ -65,7 +65,7 @@ class Options:
             "--repeats",
             metavar="K",
             type=click.IntRange(1),
-            help="Runs per phase and number. Default: 5; with --until-converged, at most 30.",
+            help="Runs per job and number. Default: 5; with --until-converged, at most 30.",
         ),
     ]
     until_converged: Annotated[
@@ -150,9 +150,6 @@ class Options:
 
     def deployment(self, patterns: Patterns, io_nodes: int, loaded: Loaded) -> Deployment:
         """Return the I/O nodes to start."""
-        for key, origin in loaded.origins.items():
-            if origin.kind == "command line" and not key.startswith("io-node."):
-                raise InputError(f"{origin.name} {key}: explore uses keys of [io-node] only")
         roots = check_roots((_root(patterns) if self.root is None else self.root,))
         settings = msgspec.structs.asdict(loaded.config.io_node)
         settings["depth"] = settings["depth"] or patterns.dispatchers
@@ -170,6 +167,7 @@ class Options:
 CONFIGURATION = Configuration(
     {"--scheduler": "io-node.scheduler", "--depth": "io-node.depth"},
     default_texts={"io-node.depth": "the file's dispatchers, or 16"},
+    only="io-node",
 )
 
 
