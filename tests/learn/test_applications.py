@@ -133,6 +133,14 @@ def test_the_application_behind_a_command(command: str) -> None:
     assert application_of(shlex.split(command)) == COMMANDS[command]
 
 
+def test_the_table_of_the_page_on_live_sites() -> None:
+    page = Path(__file__).parents[2] / "docs/live/index.md"
+    rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|$", page.read_text(), re.MULTILINE)
+    assert len(rows) == 8
+    for command, application in rows:
+        assert application_of(shlex.split(command)) == application
+
+
 def test_a_command_without_words_is_an_application_without_a_name() -> None:
     assert application_of([]) == "job"
 
