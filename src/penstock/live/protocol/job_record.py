@@ -50,7 +50,13 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
     pid: Annotated[int, Meta(description="Process id of its 'penstock run' or agent.")] = 0
     host: Annotated[str, Meta(description="Address of its host; empty: the controller's.")] = ""
     command: Annotated[list[str], Meta(description="Command line.")] = []
-    executable: Annotated[str, Meta(description="Path of its program.")] = ""
+    executable: Annotated[
+        str,
+        Meta(
+            description="Name of its application: as its user or the batch system names it, or "
+            "the program in its command, behind launchers and interpreters. Empty: not known."
+        ),
+    ] = ""
     nodes: Annotated[int, Meta(description="Compute nodes.")] = 1
     processes: Annotated[int | None, Meta(description="Processes, if known.")] = None
     requested_io_nodes: Annotated[

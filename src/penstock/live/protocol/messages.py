@@ -28,6 +28,8 @@ Counts = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_le
 """A job's counters: untrusted input, so bounded."""
 IoNodeNumber = Annotated[str, Meta(pattern=r"^[0-9]{1,4}\Z")]
 Hint = Annotated[float, Meta(gt=0, le=1e18)]
+Application = Annotated[str, Meta(max_length=512)]
+"""The name of an application; agents send `penstock.learn.applications.bounded` ones."""
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
 Seconds = Annotated[float, Meta(ge=0, le=1e11)]
 """Since the epoch."""
@@ -193,7 +195,7 @@ class BeginJob(Message, frozen=True, kw_only=True, tag="Begin"):
     user: str
     io_nodes: int | None = None  # how many it asks for; None: the site's default
     protocol: int = 1
-    executable: str = ""
+    executable: Application = ""  # of the user, the batch system, or found in the command
     nodes: Positive = 1  # compute nodes
     processes: Positive | None = None
     resumes: str | None = None  # its id at a controller that is gone
