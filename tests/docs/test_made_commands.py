@@ -12,6 +12,7 @@ from penstock import registry
 from penstock.cli.verbs import up
 from penstock.config import Config
 from penstock.errors import InputError
+from penstock.live.controller.io_node_map import IoNodePath
 from penstock.live.controller.turn_service import TurnService
 
 MADE = {page: text for page, text in pages.from_code().items() if blocks(text, "console")}
@@ -76,7 +77,7 @@ def turn_service(config: Config) -> TurnService:
         io_nodes=2,
         send=lambda *_: None,
         set_weights=lambda *_: None,
-        is_direct=lambda *_: False,
+        path=lambda _: IoNodePath((0,)),
         assign=lambda *_: None,
     )
 

@@ -166,12 +166,12 @@ def _live(kind: str, name: str, cls: type[Any]) -> str:
         case "sharing":
             return commands(f"{_UP} --policy {name} --mode enforce", *_RUN)
         case "allocation":
-            lacking = sorted({"volume", "compute"} & getattr(cls, "needs", frozenset()))
+            learnt = sorted({"curve", "volume", "compute"} & getattr(cls, "needs", frozenset()))
             note = (
-                "A controller learns curves, but not "
-                f"{' and '.join(lacking)}: jobs of which too little is known get the site's "
-                "default. [`where-known`](where-known.md) is made for that.\n\n"
-                if lacking
+                f"A controller [learns](../../../live/knowledge.md) {' and '.join(learnt)} from "
+                "earlier phases of the application, or imports them (`penstock curves import`)."
+                "\n\n"
+                if learnt
                 else ""
             )
             return note + commands(f"{_UP} --allocation {name} --mode enforce", *_RUN)

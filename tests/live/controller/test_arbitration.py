@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from limits import HANG
 
+from penstock.learn.knowledge import Imported
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import StateDirectory
@@ -40,7 +41,7 @@ class Site:
         with WriteBehind(Store(f"sqlite:///{self.state.store}")) as keeper:
             user = launcher_user()
             family = Family(user=user, executable=Path(sys.executable).name, nodes=1)
-            keeper.learn(family, Knowledge(curve={1: 100e6, 2: 190e6}))
+            keeper.learn(family, Knowledge(imported=Imported(curve={1: 100e6, 2: 190e6})))
 
     def up(self, *options: str) -> None:
         up = ["up", "--root", self.folder / "data", "--io-nodes", "2", "--mode", "enforce"]

@@ -12,9 +12,10 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.files import reason
+from penstock.live.controller.application_requests import ApplicationRequests
 from penstock.live.controller.explain import advised
 from penstock.live.controller.io_node_link import IoNodeLink
-from penstock.live.controller.io_node_map import IoNodeMap
+from penstock.live.controller.io_node_map import IoNodeMap, IoNodePath
 from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.controller.job_table import JobArchive, JobEntry, JobObserver, JobTable
 from penstock.live.controller.listeners import LocalListener
@@ -80,8 +81,9 @@ class Controller:
             io_nodes=deployment.all_io_nodes,
             send=self._send,
             set_weights=self._set_weights,
-            is_direct=lambda job: not self.io_node_map.map(job).nodes,
+            path=self._path,
             assign=self._assign,
+            learn=self.archive.learn,
             clock=clock,
             wall_clock=wall_clock,
             emulated=deployment.emulate is not None,
@@ -201,6 +203,10 @@ class Controller:
             writer.transport.abort()  # it does not read: it counts as lost, and opens its gate
             return
         writer.write(client.encode_line(message))
+
+    def _path(self, job: str) -> IoNodePath:
+        numbers = sorted(node.number for node in self.io_node_map.map(job).nodes)
+        return IoNodePath(tuple(numbers), self.jobs.running[job].maps)
 
     def _assign(self, assign: Assign) -> None:
         """Give a job the arbiter's I/O nodes, unless it is pinned to others."""
@@ -352,7 +358,7 @@ class Controller:
         record = self.record(job)
         self.turn_service.ended(job)
         self.jobs.remember(record)
-        self.archive.ended(record, remapped=job.maps > 0)
+        self.archive.ended(record)
         self.history.ended(job)
         self.received.ended(job.id)
         if job.agent:
@@ -397,6 +403,15 @@ class Controller:
                 )
         except TimeoutError:
             raise InputError(f"job {job.id} does not answer; its new map is on its way") from None
+
+    def application_requests(self, peer: Peer) -> ApplicationRequests:
+        """Return what answers a peer's requests about applications."""
+        return ApplicationRequests(
+            self.archive.store,
+            peer,
+            io_nodes=self.deployment.all_io_nodes,
+            clock=self._wall_clock,
+        )
 
     async def counted(self, job: JobEntry, counters: dict[str, int], usage: messages.Usage) -> None:
         """Handle a job's counters."""

@@ -1,11 +1,13 @@
 """Which I/O nodes each running job has."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from penstock.errors import InputError, unknown
 from penstock.live.protocol.messages import Node, NodeMap
 from penstock.live.protocol.shared_page import MAP_NODES
+from penstock.model import JobId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +23,19 @@ class Assignment:
     def reaches(self, node: Node) -> bool:
         """Tell whether the job can reach an I/O node: on its host, or its user's over TCP."""
         return self.local if node.transport == "unix" else node.user in ("", self.user)
+
+
+class IoNodePath(NamedTuple):
+    """Where the data of a job goes: the I/O nodes that it can use (none: direct)."""
+
+    numbers: tuple[int, ...]
+    maps: int = 0  # sent to it so far: equal paths at two times were equal in between
+
+
+def same_count(paths: Mapping[JobId, IoNodePath]) -> int | None:
+    """Return how many I/O nodes all members of a job have; None: they have different ones."""
+    numbers = {path.numbers for path in paths.values()}
+    return len(numbers.pop()) if len(numbers) == 1 else None
 
 
 class IoNodeMap:

@@ -15,8 +15,10 @@ import msgspec
 from penstock.config import Config
 from penstock.config.sections import MODES
 from penstock.core.ledger import knows
+from penstock.learn.observations import ObservedPhase
 from penstock.live.controller.core_inputs import policy_job, record_header
 from penstock.live.controller.gate_slices import GateSlicer
+from penstock.live.controller.io_node_map import IoNodePath, same_count
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.modes import DEFAULT, Modes
 from penstock.live.controller.multi_host_jobs import MultiHostJob, MultiHostJobs
@@ -28,7 +30,7 @@ from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.messages import COUNTER_INTERVAL
 from penstock.live.protocol.users import canonical_user
 from penstock.live.store import Knowledge
-from penstock.model import Action, Admit, Assign, Hold, JobId, WakeAt
+from penstock.model import Action, Admit, Assign, Hold, Job, JobId, WakeAt
 from penstock.records import RecordWriter
 
 _HEARTBEAT = {mode: messages.Heartbeat(mode=mode) for mode in MODES}
@@ -53,8 +55,9 @@ class TurnService:
         io_nodes: int,
         send: Callable[[JobId, messages.Message], None],
         set_weights: Callable[[Mapping[JobId, float]], None],
-        is_direct: Callable[[JobId], bool],
+        path: Callable[[JobId], IoNodePath],
         assign: Callable[[Assign], None],
+        learn: Callable[[Job, int, ObservedPhase], None] = lambda *_: None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         emulated: bool = False,
@@ -62,7 +65,9 @@ class TurnService:
     ) -> None:
         """`send` sends a message to a job, `set_weights` the weights of jobs to the I/O nodes.
 
-        `watch` ends decisions that take too long.
+        `path` returns the I/O nodes that a job can use now, `learn` takes each phase that is over
+        with the number of I/O nodes that its job had from its beginning to its end. `watch` ends
+        decisions that take too long.
         """
         self._watch = watch
         self._clock = clock
@@ -83,7 +88,7 @@ class TurnService:
         self.weights: dict[JobId, float] = {}
         """The weights that the I/O nodes were sent."""
         self._send, self._set_weights, self._assign = send, set_weights, assign
-        self._is_direct = is_direct
+        self._path, self._learn = path, learn
         self._slicer = GateSlicer(self._direct_weights, self._set_gate)
         self._multi_host = MultiHostJobs()
         self._jobs: dict[JobId, JobEntry] = {}
@@ -128,6 +133,7 @@ class TurnService:
         for id, state in self.turns.states.items():
             if state.phase is not None:
                 state.phase.set_mode(self._mode(id))
+        self.turns.note_overlap()
         for id, _ in list(self.turns.waiting()):
             self.turns.observer.phase_changed(id)
         self._update_weights(self.turns.weights())
@@ -150,9 +156,10 @@ class TurnService:
             return
         self._serial += 1
         model = policy_job(job.id, self._serial, job.begin, knowledge)
-        bandwidth = knowledge.bandwidth or 0.0
-        volume = job.begin.hints.volume or knowledge.phase_bytes
-        self._decide(partial(self.turns.started, self._clock(), model, bandwidth, volume))
+        volume = job.begin.hints.volume or model.volume
+        resumes = job.reconnected is not None
+        self._decide(partial(self.turns.started, self._clock(), model, volume, resumes=resumes))
+        self.turns.states[job.id].use(same_count(self._paths(job.id)))
 
     def ended(self, job: JobEntry) -> None:
         """A job, or a member of it, is gone."""
@@ -184,6 +191,8 @@ class TurnService:
         if not whole.begin_phase(job.id, message.phase):
             self._join_phase(job.id, message.phase, whole)
             return
+        paths = self._paths(whole.id)
+        self.turns.states[whole.id].use(same_count(paths))
         self._decide(
             partial(
                 self.turns.phase_began,
@@ -197,6 +206,8 @@ class TurnService:
             )
         )
         phase = self.turns.states[whole.id].phase
+        if phase is not None:
+            phase.paths = paths
         if phase is not None and phase.released:  # it went on transferring: no action says so
             self._update_weights({whole.id: phase.weight})
 
@@ -357,7 +368,22 @@ class TurnService:
         ended = None if whole is None else whole.end_phase(member, report)
         if whole is not None and ended is not None:
             self._count_wait(whole.id, ended.waited)
+            self._observe(whole.id, ended)
             self._decide(partial(self.turns.phase_ended, self._clock(), whole.id, ended))
+
+    def _observe(self, id: JobId, report: PhaseReport) -> None:
+        """Learn from a phase that is over, if its job had the same I/O nodes all the time."""
+        state = self.turns.states[id]
+        phase = state.phase
+        if phase is None or phase.number != report.number or report.small:
+            return
+        count = same_count(phase.paths)
+        if count is not None and phase.paths == self._paths(id):
+            self._learn(self.turns.manager.jobs[id], count, state.observation(phase, report))
+
+    def _paths(self, id: JobId) -> dict[JobId, IoNodePath]:
+        # A member that is ending is no longer on any path.
+        return {member: self._path(member) for member in self.members(id) if member in self._jobs}
 
     def _state(self, member: JobId) -> TurnState | None:
         id = self.turn_id(member)
@@ -401,7 +427,7 @@ class TurnService:
             # Agents keep the gate of a phase without a turn open.
             if self.turns.has_turn(id)
             and self._is_enforced(id)
-            and all(map(self._is_direct, self.members(id)))
+            and same_count(self._paths(id)) == 0
         }
 
     def _set_gate(self, id: JobId, open_: bool) -> None:

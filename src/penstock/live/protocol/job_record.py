@@ -104,8 +104,9 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
     bandwidth: Annotated[
         float | None,
         Meta(
-            description="Bytes per second that it is expected to reach: of its best phase, which "
-            "counts less with every later one, or of earlier runs of its application."
+            description="Bytes per second that it is expected to reach with its number of I/O "
+            "nodes: of its best phase with it, which counts less with every later one, or of its "
+            "application's curve."
         ),
     ] = None
     best_bandwidth: Annotated[

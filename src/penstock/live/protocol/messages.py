@@ -14,6 +14,8 @@ import msgspec
 from msgspec import Meta
 
 from penstock.io_node_settings import IoNodeSettings
+from penstock.learn.knowledge import MOST_IMPORTED, ImportedApplication
+from penstock.live.protocol.application_record import ApplicationRecord
 from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
@@ -368,6 +370,43 @@ class Status(Message, frozen=True, kw_only=True):
     """By job: where it wrote outside the roots; of jobs whose paths the requester may know."""
     refused: int = 0  # connections, jobs and requests since the controller started
     policy_failures: int = 0  # times that the policy raised an exception or gave invalid answers
+
+
+class GetApplications(Message, frozen=True, kw_only=True):
+    """Ask what is known of applications. Answer: Applications, from number `first` of the list on.
+
+    The list is that of the first such message of a connection with `first` = 0.
+    """
+
+    first: Count = 0
+    user: str | None = None  # None: all that the requester may see
+
+
+class Applications(Message, frozen=True, kw_only=True):
+    """A part of what is known; `next` is the number of the first that is missing."""
+
+    applications: list[ApplicationRecord]
+    next: int | None = None
+
+
+class ImportKnowledge(Message, frozen=True, kw_only=True):
+    """Add what a file says of applications: of all, or of none. Answer: Done."""
+
+    applications: Annotated[list[ImportedApplication], Meta(max_length=MOST_IMPORTED)]
+
+
+class ForgetApplications(Message, frozen=True, kw_only=True):
+    """Remove what is known of a user's applications. Answer: Forgotten."""
+
+    user: str
+    application: str | None = None  # None: of all
+    nodes: Positive | None = None  # None: of all sizes
+
+
+class Forgotten(Message, frozen=True, kw_only=True):
+    """How many applications were removed."""
+
+    applications: int
 
 
 class Stop(Message, frozen=True, kw_only=True):
