@@ -130,9 +130,18 @@ def test_unknown_jobs_share_by_their_compute_nodes() -> None:
 def test_a_known_job_prefers_resources_without_unknown_ones() -> None:
     site = Live("mckp")
     site.start("unknown", 0.0)
-    assert site.arbiter.assigned["unknown"] == (0,)
     site.start("known", 1.0, curve=Curve.of({1: 1.0, 3: 3.0}))
-    assert set(site.arbiter.assigned["known"]) == {1, 2, 3}
+    assert len(site.arbiter.assigned["known"]) == 3
+    assert not set(site.arbiter.assigned["known"]) & set(site.arbiter.assigned["unknown"])
+
+
+def test_unknown_jobs_that_run_one_after_the_other_use_all_resources() -> None:
+    site, used = Live(), set[int]()
+    for k in range(4):
+        site.start("a", float(k))
+        used |= set(site.arbiter.assigned["a"])
+        site.end("a", k + 0.5)
+    assert used == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("allocator", ["mckp", "where-known"])
@@ -172,7 +181,7 @@ def test_a_job_that_the_placer_cannot_place_goes_to_the_least_loaded() -> None:
     site = Live("one", "greedy-clairvoyant")
     site.start("a", 0.0, curve=STEEP, volume=100.0, compute=1.0)
     site.start("b", 1.0)
-    assert site.arbiter.assigned == {"a": (0,), "b": (1,)}
+    assert site.arbiter.assigned["a"] != site.arbiter.assigned["b"]
     assert site.given("a").reason == "policy"
     assert site.given("b").reason == "placed-by-load"
     assert site.given("b").lacks == ("compute", "curve", "volume")

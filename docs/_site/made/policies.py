@@ -182,7 +182,8 @@ def _live(kind: str, name: str, cls: type[Any]) -> str:
                 if lacking
                 else ""
             )
-            return note + commands(f"{_UP} --allocation {name} --mode enforce", *_RUN)
+            site = " --set site.nodes=4" if name == "static" else ""
+            return note + commands(f"{_UP} --allocation {name}{site} --mode enforce", *_RUN)
         case "placement":
             flags = f"--allocation one --set placement.policy={name} --mode enforce"
             return commands(f"{_UP} {flags}", *_RUN)

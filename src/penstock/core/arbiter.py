@@ -334,7 +334,13 @@ class Arbiter:
         counts: Mapping[JobId, int],
         places: Mapping[JobId, Resources],
     ) -> dict[JobId, Resources]:
-        """Return the resources of jobs that the placer does not place; they stay if they can."""
+        """Return the resources of jobs that the placer does not place; they stay if they can.
+
+        Of equally loaded resources the first depends on the job, so that jobs that run one after
+        the other use all.
+        """
+        first = max((jobs[id].serial for id in counts), default=0) % len(usable)
+        usable = usable[first:] + usable[:first]
         number = {resource: k for k, resource in enumerate(usable)}
         had = {job: self.assigned[job] for job in counts if job in self.assigned}
         stay = {
