@@ -96,5 +96,13 @@ def test_a_controller_takes_what_the_page_says_it_takes(page: str) -> None:
         refused = configured(f"penstock up --io-nodes 2 --policy {file.removesuffix('.md')}")
         with pytest.raises(InputError, match="cannot know"):
             turn_service(refused)
+    elif kind in ("allocation", "placement"):
+        flags = {
+            "allocation": "--allocation ",
+            "placement": "--allocation one --set placement.policy=",
+        }
+        refused = configured(f"penstock up --io-nodes 2 {flags[kind]}{file.removesuffix('.md')}")
+        with pytest.raises(InputError, match="cannot run live"):
+            turn_service(refused)
     else:
         assert kind == "packing"

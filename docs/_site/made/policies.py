@@ -156,12 +156,20 @@ def _simulated(kind: str, name: str) -> str:
             )
 
 
-def _live(kind: str, name: str, cls: type[Any]) -> str:
+def _refusal(cls: type[Any]) -> str:
+    """Say why a live site refuses a policy; nothing if it does not."""
     if UNKNOWABLE in getattr(cls, "needs", ()):
         return (
             f"Not available: it needs `{UNKNOWABLE}`, which is not known of a real job, and a "
             "controller refuses it."
         )
+    why = getattr(cls, "offline", "")
+    return f"Not available: {why}." if why else ""
+
+
+def _live(kind: str, name: str, cls: type[Any]) -> str:
+    if refusal := _refusal(cls):
+        return refusal
     match kind:
         case "sharing":
             return commands(f"{_UP} --policy {name} --mode enforce", *_RUN)
@@ -174,7 +182,8 @@ def _live(kind: str, name: str, cls: type[Any]) -> str:
                 if learnt
                 else ""
             )
-            return note + commands(f"{_UP} --allocation {name} --mode enforce", *_RUN)
+            site = " --set site.nodes=4" if name == "static" else ""
+            return note + commands(f"{_UP} --allocation {name}{site} --mode enforce", *_RUN)
         case "placement":
             flags = f"--allocation one --set placement.policy={name} --mode enforce"
             return commands(f"{_UP} {flags}", *_RUN)

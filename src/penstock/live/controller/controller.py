@@ -102,6 +102,8 @@ class Controller:
         )
         self.turn_service.record(self.record_writer)
         self.received = ReceivedShares()
+        self.moves = 0
+        """Times that the site's policies gave a running job other I/O nodes."""
         self.history = JobObserver()
         """The dashboard's history, if there is a dashboard."""
         self.unreported_exits = UnreportedExits(self, ExitSpool(self.state.exit_spool), wall_clock)
@@ -179,6 +181,7 @@ class Controller:
     def _node_up(self, node: messages.Node) -> None:
         for job, mapped in self.io_node_map.node_up(node).items():
             self._push(job, mapped)
+        self.turn_service.node_up(node)
         if self.turn_service.weights:
             self._set_weights(self.turn_service.weights)
         if self.tuning is not None:
@@ -187,6 +190,7 @@ class Controller:
     def _node_down(self, number: int) -> None:
         for job, mapped in self.io_node_map.node_down(number).items():
             self._push(job, mapped)
+        self.turn_service.node_down(number)
         if self.tuning is not None:
             self.tuning.down(number)
 
@@ -213,10 +217,19 @@ class Controller:
         job = self.jobs.running.get(assign.job)
         if job is None or job.pinned or self.turn_service.modes.of(job.begin.user) != "enforce":
             return
+        before = self.io_node_map.numbers(job.id)
+        if set(before) == set(assign.resources):
+            return
         stripe = self.deployment.stripe
-        self._push(assign.job, self.io_node_map.remap(assign.job, assign.resources, stripe))
-        job.io_nodes = self.io_node_map.numbers(assign.job)
+        self._push(job.id, self.io_node_map.remap(job.id, assign.resources, stripe))
+        job.io_nodes = self.io_node_map.numbers(job.id)
         self.history.changed(job.id)
+        if job.id in self._writers:  # it runs
+            self.moves += 1
+            log.info(
+                "job %s is moved from I/O nodes %s to %s",
+                *(job.id, sorted(before), sorted(job.io_nodes)),
+            )
 
     def _set_weights(self, weights: Mapping[str, float]) -> None:
         if self.deployment.all_users:
@@ -320,6 +333,7 @@ class Controller:
             raise
         if earlier is not None and earlier.id == job.id:
             self.archive.resumed(job, earlier)
+        job.io_nodes = self.io_node_map.numbers(job.id)
         # The answer contains what the arbiter assigns now.
         self.turn_service.started(job, self.archive.knowledge(job))
         if (other := self.turn_service.another_member(job)) is not None:
@@ -393,6 +407,7 @@ class Controller:
         mapped = self.io_node_map.remap(job.id, remap.nodes, remap.stripe, in_order=True)
         self._push(job.id, mapped)
         job.io_nodes = self.io_node_map.numbers(job.id)
+        self.turn_service.pinned(job)
         self.history.changed(job.id)
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)
         expected = job.maps

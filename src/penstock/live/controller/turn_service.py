@@ -14,8 +14,10 @@ import msgspec
 
 from penstock.config import Config
 from penstock.config.sections import MODES
+from penstock.core.arbiter import EXPLORE
 from penstock.core.ledger import knows
 from penstock.learn.observations import ObservedPhase
+from penstock.live.controller.arbitration import Allocations, with_arbitration
 from penstock.live.controller.core_inputs import policy_job, record_header
 from penstock.live.controller.gate_slices import GateSlicer
 from penstock.live.controller.io_node_map import IoNodePath, same_count
@@ -30,7 +32,18 @@ from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.messages import COUNTER_INTERVAL
 from penstock.live.protocol.users import canonical_user
 from penstock.live.store import Knowledge
-from penstock.model import Action, Admit, Assign, Hold, Job, JobId, WakeAt
+from penstock.model import (
+    Action,
+    Admit,
+    Assign,
+    Hold,
+    Job,
+    JobId,
+    NodeDown,
+    NodeUp,
+    Pinned,
+    WakeAt,
+)
 from penstock.records import RecordWriter
 
 _HEARTBEAT = {mode: messages.Heartbeat(mode=mode) for mode in MODES}
@@ -71,11 +84,15 @@ class TurnService:
         """
         self._watch = watch
         self._clock = clock
-        self.header = record_header(
+        header = record_header(
             config, io_nodes, epoch=wall_clock() - clock(), now=clock(), emulated=emulated
         )
+        self.header = with_arbitration(header, config)
         knows(config.sharing.sharing().needs)
-        self.turns = Turns(*self.header.manager())
+        arbiter = self.header.arbiter()
+        self.allocations = None if arbiter is None else Allocations(self.header, arbiter)
+        """What was decided on jobs' I/O nodes; None: nothing is."""
+        self.turns = Turns(*self.header.manager(arbiter))
         self.policy = config.sharing.policy
         self.modes = Modes(config.live.mode, config.live.users)
         self.lease, self.longest_wait = config.live.seconds()
@@ -141,6 +158,9 @@ class TurnService:
         self._send_weights(
             {id: 1.0 for id in self.weights if self.modes.of(users[id]) != "enforce"}
         )
+        if self.allocations is not None:  # what was only shown until now
+            for id, resources in self.allocations.arbiter.assigned.items():
+                self._give(Assign(job=id, resources=resources))
 
     # Jobs and their phases.
 
@@ -156,10 +176,33 @@ class TurnService:
             return
         self._serial += 1
         model = policy_job(job.id, self._serial, job.begin, knowledge)
+        model = replace(model, host=job.host)
+        if self.modes.of(job.begin.user) == "enforce":
+            model = replace(model, hints={**model.hints, EXPLORE: 1.0})
+        if job.pinned:
+            self.pinned(job)
         volume = job.begin.hints.volume or model.volume
         resumes = job.reconnected is not None
         self._decide(partial(self.turns.started, self._clock(), model, volume, resumes=resumes))
         self.turns.states[job.id].use(same_count(self._paths(job.id)))
+
+    def pinned(self, job: JobEntry) -> None:
+        """A job, or a person, asked for its I/O nodes: it keeps them."""
+        whole = self._multi_host.find(job.id)
+        if whole is not None:
+            event = Pinned(time=self._clock(), job=whole.id, resources=job.io_nodes)
+            self._decide(partial(self.turns.resources_changed, event))
+
+    def node_up(self, node: messages.Node) -> None:
+        """An I/O node serves: on its host, or its user's jobs over TCP."""
+        host = "" if node.transport == "unix" else None
+        event = NodeUp(time=self._clock(), resource=node.number, user=node.user, host=host)
+        self._decide(partial(self.turns.resources_changed, event))
+
+    def node_down(self, number: int) -> None:
+        """An I/O node is gone."""
+        event = NodeDown(time=self._clock(), resource=number)
+        self._decide(partial(self.turns.resources_changed, event))
 
     def ended(self, job: JobEntry) -> None:
         """A job, or a member of it, is gone."""
@@ -268,7 +311,7 @@ class TurnService:
         id = self.turn_id(record.id)
         if id is None or id not in self.turns.states:
             return record
-        return with_turn(
+        record = with_turn(
             record,
             self.turns,
             id,
@@ -277,6 +320,13 @@ class TurnService:
             now=self._clock(),
             watch=self._watch,
         )
+        return record if self.allocations is None else self._with_allocation(record, id)
+
+    def _with_allocation(self, record: JobRecord, id: JobId) -> JobRecord:
+        assert self.allocations is not None
+        decided = self.allocations.of(id, self.turns.manager.jobs[id], self._clock())
+        would = None if decided is None or record.mode == "enforce" else decided.io_nodes
+        return msgspec.structs.replace(record, allocation=decided, would_have=would)
 
     # Background work.
 
@@ -337,12 +387,16 @@ class TurnService:
                     behind = self.turns.manager.ahead_of(id)
                     self._send_turn(id, messages.Hold(phase=0, behind=behind))
                 case Assign():
-                    for member in self._multi_host.by_id[action.job].members:
-                        self._assign(replace(action, job=member))
+                    self._give(action)
                 case WakeAt(time=due):
                     delay = max(due - self._clock(), 0.0)
                     asyncio.get_running_loop().call_later(delay, self._wake)
         self._update_weights(weights)
+
+    def _give(self, assign: Assign) -> None:
+        """Give all members of a job its I/O nodes."""
+        for member in self.members(assign.job):
+            self._assign(replace(assign, job=member))
 
     def _wake(self) -> None:
         self._decide(partial(self.turns.woke, self._clock()))

@@ -25,8 +25,11 @@ from penstock.model import (
     JobEnded,
     JobId,
     JobStarted,
+    NodeDown,
+    NodeUp,
     PhaseBegan,
     PhaseEnded,
+    Pinned,
     ResourceId,
     Woke,
 )
@@ -299,6 +302,10 @@ class Turns:
     def woke(self, now: float) -> list[Action]:
         """The time of an earlier WakeAt has come."""
         return self._handle(Woke(time=now))
+
+    def resources_changed(self, event: NodeUp | NodeDown | Pinned) -> list[Action]:
+        """A resource comes or goes, or a job is pinned to some."""
+        return self._handle(event)
 
     def release_overdue(self, now: float, longest: float) -> list[Release]:
         """Release phases that waited for longer than any may; their order stays as it is."""

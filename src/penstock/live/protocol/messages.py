@@ -16,7 +16,7 @@ from msgspec import Meta
 from penstock.io_node_settings import IoNodeSettings
 from penstock.learn.knowledge import MOST_IMPORTED, ImportedApplication
 from penstock.live.protocol.application_record import ApplicationRecord
-from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus
+from penstock.live.protocol.io_node_record import AllocationStatus, IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
 if TYPE_CHECKING:
@@ -366,6 +366,7 @@ class Status(Message, frozen=True, kw_only=True):
     modes: dict[str, str] = {}  # of users with a mode of their own
     turns: int = 0  # granted so far
     tuning: TuningStatus | None = None  # None: nothing is tuned
+    allocation: AllocationStatus | None = None  # None: jobs have what they ask for, or all
     directories: dict[str, list[str]] = {}
     """By job: where it wrote outside the roots; of jobs whose paths the requester may know."""
     refused: int = 0  # connections, jobs and requests since the controller started

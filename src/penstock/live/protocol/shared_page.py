@@ -201,7 +201,7 @@ class SharedPages:
     def assign(self, nodes: Sequence[Node], *, stripe: int = 0) -> None:
         """Send the job's data calls to these I/O nodes from now on; an empty list is direct."""
         if len(nodes) > MAP_NODES:
-            raise InputError(f"{len(nodes)} I/O nodes for one host of a job; give at most {MAP_NODES}")
+            raise InputError(f"{len(nodes)} I/O nodes on one host; give at most {MAP_NODES}")
         packed = [
             (
                 node.id,
