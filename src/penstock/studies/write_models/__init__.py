@@ -14,7 +14,7 @@ from penstock.studies.texts import findings_of
 from penstock.studies.write_models import cells, claims, comparison, figures, measured
 from penstock.studies.write_models.cells import SIZES, Subsets
 
-VERSION = 3
+VERSION = 4
 SEARCHED: Mapping[Subsets, str] = {
     "all": "255 subsets of eight scales",
     "neighbours": "the 36 without gaps",

@@ -10,14 +10,15 @@ from penstock.sim.evaluate.write_samples import TEST_SCALES
 from penstock.studies.table import each
 from penstock.studies.texts import claims_of
 from penstock.studies.verdicts import over
-from penstock.studies.write_models.cells import UNCONVERGED
+from penstock.studies.write_models.cells import BY_TEST, FOREST, UNCONVERGED
 from penstock.studies.write_models.comparison import (
     Compared,
     Floats,
-    LassoAccuracy,
     ModelErrors,
     Ours,
+    SetAccuracy,
 )
+from penstock.studies.write_models.unconverged import AS_SIMULATED, PREDICTED, PRINTED, Unconverged
 
 claim = claims_of("write-models")
 
@@ -66,6 +67,8 @@ def claims(one: Compared) -> Iterator[Claim]:
         readings=verdicts,
         one=one.where,
         trained=one.trained,
+        instead=_within(one, BY_TEST),
+        forest=_within(one, FOREST),
         reason=(
             "By mean square error, by which models are chosen, lasso is the best of the five here: "
             f"the longest writes decide that (a tenth of the large set makes {longest:.0%} of the "
@@ -86,14 +89,31 @@ def claims(one: Compared) -> Iterator[Claim]:
         worst=worst,
         trained=one.trained,
         bias=100 * float(np.median(one.best["forest"].errors[worst])),
+        more=_within(one, FOREST),
+        longest=one.longest,
+        longer=float(np.mean([s.seconds > one.longest for s in one.tests[worst]])),
     )
+
+
+def _within(one: Compared, what: str) -> str:
+    """Return the parts of the converged sets within 0.3 by a model tested instead."""
+    parts = {set_: one.instead[what][set_].within[0.3].mean() for set_ in TEST_SCALES}
+    return each(parts, "{} {:.0%}")
 
 
 def _table_7(one: Compared, set_: str, paper: tuple[float, float]) -> Claim:
     """Judge one set over what the paper leaves open: lambdas. Fewer samples are shown beside."""
     by_reading = {reading: sets[set_] for reading, sets in one.lasso.items()}
     samples, _, _ = next(iter(by_reading)).rpartition(", ")
-    first = next(iter(by_reading.values()))
+    name, first = next(iter(by_reading.items()))
+    varied = one.varied
+    near = [
+        words
+        for words, some in varied.items()
+        if max(abs(own - part) for own, part in zip(some.parts("lasso"), paper, strict=True))
+        <= APART[0]
+    ]
+    chosen_by_test = one.instead[BY_TEST][set_].within
     verdicts = {
         f"{reading.removeprefix(f'{samples}, ')} within {limit:g}": agrees(own, set_, paper, limit)
         for limit in APART
@@ -111,11 +131,25 @@ def _table_7(one: Compared, set_: str, paper: tuple[float, float]) -> Claim:
         samples=samples,
         draws=len(first.bias),
         bias=100 * first.bias.mean(),
+        choices=one.choices[name],
+        instead=both((chosen_by_test[0.2].mean(), chosen_by_test[0.3].mean())),
+        variations=". ".join(f"{words}: {_predicted(some)}" for words, some in varied.items()),
+        near="; ".join(near) or "none",
+        printed=PRINTED[one.machine][0] / PRINTED[one.machine][1],
+        best_possible=both(varied[AS_SIMULATED].parts("expected")),
+    )
+
+
+def _predicted(some: Unconverged) -> str:
+    lasso, expected, converged = (both(some.parts(of)) for of in PREDICTED)
+    return (
+        f"{some.unconverged} of {some.samples} do not converge, of which the lasso has {lasso} "
+        f"and the expected time {expected}; converged {converged}"
     )
 
 
 def agrees(
-    own: LassoAccuracy, set_: str, paper: tuple[float, float], limit: float = APART[0]
+    own: SetAccuracy, set_: str, paper: tuple[float, float], limit: float = APART[0]
 ) -> bool:
     """Return whether our parts are near the paper's; for converged sets, or above them."""
     above = [
@@ -155,7 +189,7 @@ LASSO_WINS: Mapping[str, Callable[[Compared], bool]] = {
 """What "the best overall accuracy" of relative errors may mean."""
 
 
-def _over_draws(own: LassoAccuracy) -> str:
+def _over_draws(own: SetAccuracy) -> str:
     near, far = own.within[0.2], own.within[0.3]
     return (
         f"{both((near.mean(), far.mean()))} ({100 * near.min():.0f} to {100 * near.max():.0f}% "

@@ -36,6 +36,10 @@ class Gain:
     low: float = 1.0
     high: float = 1.0
     """The model's interval; the paper has none."""
+    error: float = 0.0
+    """The model's relative error on the write as it is."""
+    typical: float = 1.0
+    """Promised over simulated gain of the candidate in the middle of the predictions."""
 
 
 def some(samples: Sequence[Sample], most: int) -> Sequence[Sample]:
@@ -75,10 +79,17 @@ def _gain(machine: Machine, model: Regressor, sample: Sample, path: WritePath) -
     left = predicted - (now - observed)
     possible = np.flatnonzero((predicted > 0) & (left > 0))
     best = int(possible[np.argmin(predicted[possible])]) if possible.size else 0
+    error = now / observed - 1
     if best == 0 or left[best] >= observed:
-        return Gain(promised=1.0, simulated=1.0)
-    before, after = (_simulated(path, w) for w in (write, others[best]))
-    return Gain(promised=observed / float(left[best]), simulated=before / after)
+        return Gain(promised=1.0, simulated=1.0, error=error)
+    middle = int(possible[np.argsort(predicted[possible])[possible.size // 2]])
+    before, after, between = (_simulated(path, w) for w in (write, others[best], others[middle]))
+    return Gain(
+        promised=observed / float(left[best]),
+        simulated=before / after,
+        error=error,
+        typical=observed / float(left[middle]) * between / before,
+    )
 
 
 def _simulated(path: WritePath, write: Write) -> float:

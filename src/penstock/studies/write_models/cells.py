@@ -9,6 +9,7 @@ from functools import lru_cache
 from statistics import fmean
 from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,16 +18,23 @@ from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
 from penstock.learn.write_models import features, training
 from penstock.learn.write_models.dataset import Dataset
+from penstock.learn.write_models.features import Feature
 from penstock.learn.write_models.machine import Machine, load
 from penstock.learn.write_models.model import TrainedModel
-from penstock.learn.write_models.regressors import KERNEL_TECHNIQUES, PAPER_TECHNIQUES, Regressor
+from penstock.learn.write_models.regressors import (
+    KERNEL_TECHNIQUES,
+    PAPER_TECHNIQUES,
+    Linear,
+    Regressor,
+)
 from penstock.learn.write_models.samples import SHORTEST, Sample
 from penstock.learn.write_models.training import Cell as Subset
 from penstock.learn.write_models.training import CellResult, Search
 from penstock.sim.evaluate import write_samples
 from penstock.sim.evaluate.write_path import WritePath
-from penstock.studies.write_models import adaptation, measured
+from penstock.studies.write_models import adaptation, measured, unconverged
 from penstock.studies.write_models.adaptation import Gain
+from penstock.studies.write_models.unconverged import VARIATIONS
 
 Floats = NDArray[np.float64]
 MACHINES = ("cetus", "titan")
@@ -66,6 +74,8 @@ class Amounts:
     """Parts of the paper's training samples that Table VII is judged with, in words."""
     lasso_seeds: int
     """And how often samples are drawn for it."""
+    varied: int
+    """Samples a test scale and draw of each variation of unconverged samples."""
 
 
 SIZES: Mapping[Size, Amounts] = {
@@ -79,6 +89,7 @@ SIZES: Mapping[Size, Amounts] = {
         others="neighbours",
         lasso_parts={"a fiftieth of the paper's samples": 0.02},
         lasso_seeds=1,
+        varied=4,
     ),
     "fast": Amounts(
         part=0.25,
@@ -88,6 +99,7 @@ SIZES: Mapping[Size, Amounts] = {
         forests="neighbours",
         lasso_parts={AS_MANY: 1.0, "a quarter of them": 0.25},
         lasso_seeds=5,
+        varied=12,
     ),
     "full": Amounts(
         part=1.0,
@@ -97,6 +109,7 @@ SIZES: Mapping[Size, Amounts] = {
         forests="all",
         lasso_parts={AS_MANY: 1.0, "a quarter of them": 0.25},
         lasso_seeds=20,
+        varied=12,
     ),
 }
 
@@ -204,7 +217,14 @@ def squares(errors: Mapping[str, Floats]) -> dict[str, float]:
 
 
 VARIATION, LASSO_SEARCH, SLOWEST = "variation", "lasso-search", "slowest"
+SLOW_METADATA = "slow-metadata"
+BY_METADATA = "cetus"
+"""The machine whose writes the load of metadata dominates, says the paper (IV-C2)."""
+SLOWED = 30
+"""How many times as slow metadata are made, to see whether a lasso then keeps their load."""
 OURS = "ours"
+BY_TEST, FOREST = "chosen by the converged test samples", "forest with as many samples"
+"""What models are tested instead of the chosen lasso, to learn why it differs from the paper's."""
 ADAPTED, ADVISED, BY_LASSO = "adaptation", "advice", "advice-by-lasso"
 GAINS = (ADAPTED, ADVISED, BY_LASSO)
 """By the chosen lasso as in the paper; as 'penstock advise' does by our model, and by the lasso."""
@@ -232,6 +252,7 @@ def cells(size: Amounts) -> Iterator[Cell]:
         for what in GAINS:
             for part in range(PARTS):
                 yield Cell(scenario=f"{machine} {what}", x=float(part), workload=0)
+    yield Cell(scenario=f"{BY_METADATA} {SLOW_METADATA}", x=0.0, workload=0)
     for machine in MACHINES:
         test_scales = (s for some in write_samples.TEST_SCALES.values() for s in some)
         for nodes in (*write_samples.TRAINING_SCALES, *test_scales):
@@ -252,6 +273,7 @@ def work(cell: Cell, *, size: Amounts, seed: int) -> list[dict[str, Value]]:
         OURS: lambda: _ours(machine, size, seed),
         LASSO_SEARCH: lambda: _lasso_searches(machine, number, size, seed),
         SLOWEST: lambda: _slowest(machine, size, seed),
+        SLOW_METADATA: lambda: _slow_metadata(machine, size, seed),
     }
     if what in parts:
         return list(parts[what]())
@@ -276,9 +298,13 @@ def _searched(
 
 
 def _lasso_searches(name: str, number: int, size: Amounts, seed: int) -> Iterator[dict[str, Value]]:
-    """Yield the accuracy of the chosen lasso, by the number of samples and the lambdas tried."""
+    """Yield the accuracy of the chosen lasso, by the number of samples and the lambdas tried.
+
+    With the first number of samples also what would be otherwise: the lasso of least error on the
+    test samples, unconverged samples of other kinds, and, for the first draw, a forest.
+    """
     seed += number
-    truths = features_and_seconds(name, size.tested, seed)
+    chosen: Regressor | None = None
     for some, part in size.lasso_parts.items():
         search = searching(name, part, seed)
         fits = [
@@ -290,19 +316,47 @@ def _lasso_searches(name: str, number: int, size: Amounts, seed: int) -> Iterato
         for lambdas, grid in LAMBDAS.items():
             best = min((k for k in range(len(fits)) if fits[k][0] in grid), key=lambda k: errors[k])
             penalty, subset, model = fits[best]
-            for set_, missing in missed(model, name, size.tested, seed).items():
-                relative = missing / truths[set_][1]
-                yield {
-                    "machine": name,
+            for row in _accuracies(name, model, size.tested, seed):
+                yield row | {
                     "reading": f"{some}, {lambdas}",
                     "seed": seed,
                     "penalty": penalty,
                     "scales": " ".join(map(str, subset.scales)),
-                    "tested": set_,
-                    "bias": float(np.median(relative)),
-                    "within_0.2": float(np.mean(np.abs(relative) <= 0.2)),
-                    "within_0.3": float(np.mean(np.abs(relative) <= 0.3)),
                 }
+            chosen = chosen or model
+        if some != next(iter(size.lasso_parts)):
+            continue
+        model = min(
+            (model for _, _, model in fits),
+            key=lambda model: squares(missed(model, name, size.tested, seed))["converged"],
+        )
+        for row in _accuracies(name, model, size.tested, seed):
+            yield row | {"instead": BY_TEST}
+        if not number:
+            forest = search.fit_best(search.base("forest"))[1]
+            for row in _accuracies(name, forest, size.tested, seed):
+                yield row | {"instead": FOREST}
+    assert chosen
+    for variation, settings in VARIATIONS.items():
+        made = unconverged.vary(load(name), settings, chosen, each=size.varied, seed=seed)
+        yield {"machine": name, "variation": variation, **made.row()}
+
+
+def _accuracies(
+    name: str, model: Regressor, tested: float, seed: int
+) -> Iterator[dict[str, Value]]:
+    """Yield what a model reaches on each test set."""
+    truths = features_and_seconds(name, tested, seed)
+    for set_, missing in missed(model, name, tested, seed).items():
+        relative = missing / truths[set_][1]
+        yield {
+            "machine": name,
+            "tested": set_,
+            "bias": float(np.median(relative)),
+            "within_0.2": float(np.mean(np.abs(relative) <= 0.2)),
+            "within_0.3": float(np.mean(np.abs(relative) <= 0.3)),
+            "square": float(np.mean(missing**2)),
+        }
 
 
 def _slowest(name: str, size: Amounts, seed: int) -> Iterator[dict[str, Value]]:
@@ -311,6 +365,39 @@ def _slowest(name: str, size: Amounts, seed: int) -> Iterator[dict[str, Value]]:
     for sample in converged(name, size.tested, seed):
         stages = path.run(sample.write).stages
         yield {"machine": name, "slowest": max(stages, key=lambda stage: stages[stage])}
+
+
+def _slow_metadata(name: str, size: Amounts, seed: int) -> Iterator[dict[str, Value]]:
+    """Yield what a lasso keeps for the machine with metadata that is SLOWED times as slow."""
+    machine = load(name)
+    stages = tuple(
+        msgspec.structs.replace(stage, rate=stage.rate / SLOWED)
+        if stage.kind == "metadata" and stage.rate
+        else stage
+        for stage in machine.stage
+    )
+    slow = msgspec.structs.replace(machine, stage=stages)
+    plan = write_samples.plan(slow, part=size.part)
+    made = (
+        sample
+        for scale in write_samples.TRAINING_SCALES
+        for sample in _simulate(slow, scale, plan, seed)
+    )
+    known = [sample for sample in made if sample.converged(write_samples.RULE)]
+    search = Search(Dataset.from_samples(slow, known), seed=seed)
+    results = map(search.evaluate, scale_subsets(search, "lasso", "neighbours"))
+    best = search.best(results)["lasso"]
+    for feature in leading_features(search, search.fit(best.cell, best.options)):
+        yield {"machine": name, "kept": feature.name}
+
+
+def leading_features(search: Search, model: Regressor) -> list[Feature]:
+    """Return the features that a lasso model kept, those that matter most first."""
+    assert isinstance(model, Linear)
+    matrix = features.matrix(search.samples.machine, search.training.writes)
+    names = features.features(search.samples.machine)
+    weight = np.abs(model.coefficients) * matrix.std(axis=0)
+    return [names[int(k)] for k in np.argsort(-weight) if weight[k] > 1e-3 * weight.max()]
 
 
 def subsets(search: Search, technique: str, size: Amounts) -> list[Subset]:

@@ -3,19 +3,21 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.campaign.journal import Row
+from penstock.learn.write_models.intervals import COVERAGE
 from penstock.learn.write_models.regressors import PAPER_TECHNIQUES
 from penstock.learn.write_models.training import EXTRAPOLATING
 from penstock.report.findings import Claim
+from penstock.sim.evaluate.write_samples import TEST_SCALES
 from penstock.studies.table import each
 from penstock.studies.texts import claims_of
 from penstock.studies.verdicts import over
 from penstock.studies.write_models import accuracy, interpretation, measured
 from penstock.studies.write_models.adaptation import RUNS, Gain
 from penstock.studies.write_models.cells import ADAPTED, ADVISED, BY_LASSO
-from penstock.studies.write_models.comparison import NAMES, Compared, ModelErrors
+from penstock.studies.write_models.comparison import NAMES, Compared, Floats, ModelErrors
+from penstock.studies.write_models.unconverged import PRINTED
 
 claim = claims_of("write-models")
 
@@ -29,12 +31,12 @@ BELOW = (0.0, 0.05, 0.1)
 """How far below the paper's a part may be."""
 BETTER: Mapping[str, tuple[float, float]] = {"cetus": (1.34, 52.6), "titan": (1.21, 1.62)}
 """IV-C1: base model's mean square error over the chosen one's, least and most."""
-UNCONVERGED: Mapping[str, tuple[int, int]] = {"cetus": (169, 754), "titan": (180, 916)}
-"""IV-A: of the samples on 200 nodes and more."""
 GAINS: Mapping[str, tuple[float, float]] = {"cetus": (1.1, 0.824), "titan": (1.15, 0.716)}
 """Figure 7: a gain, and the part of samples that have it or more."""
 ABSTRACT = (0.15, 0.70)
 """Abstract: the least improvement by adaptation, and of which part of the samples."""
+ACCURATE = 0.1
+"""A write that the lasso predicts with at most this error is predicted well as it is."""
 MOST = 10.0
 """Abstract: adaptation improves some writes as many times."""
 
@@ -63,7 +65,7 @@ def claims(compared: Sequence[Compared], rows: Sequence[Row]) -> Iterator[Claim]
 
 
 def _unconverged(one: Compared) -> Claim:
-    few, all_ = UNCONVERGED[one.machine]
+    few, all_ = PRINTED[one.machine]
     total = sum(map(len, one.tests.values()))
     return claim(
         "iv-a-part-samples-200",
@@ -82,6 +84,7 @@ def _search(one: Compared) -> Iterator[Claim]:
         {name: _times(base[name], one.best[name]) for name in PAPER_TECHNIQUES}
         for base in (one.base, one.default)
     )
+    searches = list(one.searched.items())
     times = "{0} {1[0]:.2f} and {1[1]:.2f}"
     verdicts = {
         words: all(min(both) > 1 for both in ratios.values())
@@ -96,6 +99,18 @@ def _search(one: Compared) -> Iterator[Claim]:
         trained=one.trained,
         low=low,
         high=high,
+        ranks=each(
+            {name: rank_correlation(some["error"], some["converged"]) for name, some in searches},
+            "{} {:.2f}",
+        ),
+        instead=each(
+            {
+                name: one.base[name].squares["unconverged"]
+                / some["unconverged"][np.argmin(some["converged"])]
+                for name, some in searches
+            },
+            "{} {:.2f}",
+        ),
     )
     # Why: a subset that validates better than all scales is only sometimes better.
     texts, shares = [], []
@@ -122,6 +137,13 @@ def _times(base: ModelErrors, best: ModelErrors) -> tuple[float, float]:
     return converged, unconverged
 
 
+def rank_correlation(one: Floats, other: Floats) -> float:
+    """Return Spearman's rank correlation; equal values keep the order of their places."""
+    ranks = [np.argsort(np.argsort(values, kind="stable")) for values in (one, other)]
+    count = len(one)
+    return 1 - 6 * float(((ranks[0] - ranks[1]) ** 2).sum()) / (count * (count**2 - 1))
+
+
 def _lasso_wins(one: Compared) -> Iterator[Claim]:
     for part in ("converged", "unconverged"):
         squares = {name: one.best[name].squares[part] for name in PAPER_TECHNIQUES}
@@ -136,7 +158,25 @@ def _lasso_wins(one: Compared) -> Iterator[Claim]:
             penalty=one.best["lasso"].result.options["penalty"],
             trained=one.trained,
             scales=len(one.best["lasso"].result.cell.scales),
+            instead=one.searched["lasso"][part][np.argmin(one.searched["lasso"]["converged"])]
+            / squares[first],
+            more=each(
+                {
+                    reading: _first_draw(one, reading, part) / squares[first]
+                    for reading in one.lasso
+                },
+                "{}: {:.3g}",
+                "; ",
+            ),
         )
+
+
+def _first_draw(one: Compared, reading: str, part: str) -> float:
+    """Return the mean square error of a reading's lasso on the test samples of the other models."""
+    sets = TEST_SCALES if part == "converged" else (part,)
+    sizes = np.array([len(one.tests[set_]) for set_ in sets])
+    errors = np.array([one.lasso[reading][set_].squares[0] for set_ in sets])
+    return float((sizes * errors).sum() / sizes.sum())
 
 
 def _failing(one: Compared) -> Claim:
@@ -178,18 +218,26 @@ def _ours(one: Compared) -> Iterator[Claim]:
 def archer(rows: Sequence[Row]) -> list[Claim]:
     """Return what models of at most 1,536 processes say of more, by kind of samples."""
     own = [row for row in rows if row["machine"] == measured.ARCHER]
+    others = [_number(row, "others") for row in own if row["model"] == measured.FLOOR]
     floor = ", ".join(
         f"a job by the median of its configuration {_number(row, 'own'):.3f}, by that of the "
         f"others {_number(row, 'others'):.3f} ({_number(row, 'jobs'):g} jobs)"
         for row in own
         if row["model"] == measured.FLOOR
     )
-    return [claim for kind in measured.KINDS for claim in _extrapolated(own, kind, floor)]
+    return [
+        claim
+        for kind in measured.KINDS
+        for claim in _extrapolated(own, kind, floor, max(others, default=0.0))
+    ]
 
 
-def _extrapolated(rows: Sequence[Row], kind: str, floor: str) -> Iterator[Claim]:
+def _extrapolated(rows: Sequence[Row], kind: str, floor: str, others: float) -> Iterator[Claim]:
     errors: dict[tuple[str, str], list[float]] = {}
     held: list[bool] = []
+    by_nodes: dict[int, list[float]] = {}
+    factors: list[float] = []
+    inside = 1.0
     for row in (row for row in rows if row.get("samples") == kind):
         predicted, low, high, observed = (
             _number(row, n) for n in ("seconds", "low", "high", "observed")
@@ -198,11 +246,15 @@ def _extrapolated(rows: Sequence[Row], kind: str, floor: str) -> Iterator[Claim]
         own.append(abs(predicted / observed - 1))
         if row["model"] == EXTRAPOLATING:
             held.append(low <= observed <= high)
+            by_nodes.setdefault(int(_number(row, "nodes")), []).append(own[-1])
+            factors.append(max(predicted / observed, observed / predicted))
+            inside = _number(row, "inside")
     if not held:
         return
     medians: dict[str, float] = {}
     for (name, _), values in errors.items():
         medians[name] = min(float(np.median(values)), medians.get(name, np.inf))
+    half = min(medians[name] for name in PAPER_TECHNIQUES) / 2
     yield claim(
         "archer-measured-has-most-half",
         f"{each(medians, '{} {:.3f}')}; floor: {floor}",
@@ -210,10 +262,27 @@ def _extrapolated(rows: Sequence[Row], kind: str, floor: str) -> Iterator[Claim]
         kind=kind,
         measured=measured.LARGEST,
         held=len(held),
+        half=half,
+        reason=(
+            "The median of other measured jobs of the same configuration errs by more, "
+            f"{others:.3f}."
+            if half < others
+            else "The median of other measured jobs of the same configuration errs by less, "
+            f"{others:.3f}: a model could reach it, and ours does not."
+        ),
+        by_nodes=each(
+            {nodes: np.median(some) for nodes, some in sorted(by_nodes.items())}, "{} {:.3f}"
+        ),
     )
     covered = float(np.mean(held))
     yield claim(
-        "archer-measured-intervals-90-hold", f"{covered:.1%}", 0.85 <= covered <= 0.95, kind=kind
+        "archer-measured-intervals-90-hold",
+        f"{covered:.1%}",
+        0.85 <= covered <= 0.95,
+        kind=kind,
+        inside=inside,
+        narrow=float(np.mean(np.array(factors) <= inside)),
+        enough=float(np.quantile(factors, COVERAGE)),
     )
 
 
@@ -229,14 +298,25 @@ def _tokio(rows: Sequence[Row]) -> Iterator[Claim]:
             model < usual,
             row=row["system"],
             number=_number(row, "runs"),
+            reason=_load_before_and_during(usual, explained, floor),
         )
+
+
+def _load_before_and_during(usual: float, explained: float, floor: float) -> str:
+    """Say what the errors leave for the state of the file system to explain."""
+    if usual <= floor:
+        return "The usual bandwidth errs by no more than the floor: nothing is left to explain."
+    return (
+        f"Of the {usual - floor:.1%} by which the usual bandwidth errs more than the floor, the "
+        f"load during the run explains {max(usual - explained, 0):.1%}; it is not known before."
+    )
 
 
 def _number(row: Row, name: str) -> float:
     return float(str(row[name]))
 
 
-def _column(gains: Sequence[Gain], name: str) -> NDArray[np.float64]:
+def _column(gains: Sequence[Gain], name: str) -> Floats:
     return np.array([getattr(gain, name) for gain in gains], float)
 
 
@@ -244,6 +324,8 @@ def _adapted(one: Compared) -> Iterator[Claim]:
     """Yield the claims on adaptation: the predicted gain, and the gain in the simulator."""
     times, paper = GAINS[one.machine]
     promised, simulated = (_column(one.gains[ADAPTED], of) for of in ("promised", "simulated"))
+    error, typical = (_column(one.gains[ADAPTED], of) for of in ("error", "typical"))
+    near, adapted = np.abs(error) <= ACCURATE, promised > 1
     ours = float(np.mean(promised >= times))
     yield claim(
         "fig-7-adaptation-promises-times",
@@ -261,6 +343,10 @@ def _adapted(one: Compared) -> Iterator[Claim]:
         most >= ABSTRACT[1],
         readings=over(BELOW, "at most {:g} below", lambda limit: most >= ABSTRACT[1] - limit),
         one=one.where,
+        printed="; ".join(
+            f"{NAMES[machine]} {part:.1%} with {gain:g} times or more"
+            for machine, (gain, part) in GAINS.items()
+        ),
     )
     yield claim(
         "abstract-ten-times",
@@ -268,6 +354,12 @@ def _adapted(one: Compared) -> Iterator[Claim]:
         MOST / 2 <= promised.max() <= 2 * MOST,
         one=one.where,
         most=MOST,
+        top=simulated[promised.argmax()],
+        ranks=rank_correlation(promised, simulated),
+        near=len(promised[near]),
+        error=ACCURATE,
+        largest=promised[near].max(initial=1.0),
+        by_ours=_column(one.gains[ADVISED], "promised").max(),
     )
     yield claim(
         "ours-what-promised-what",
@@ -275,8 +367,21 @@ def _adapted(one: Compared) -> Iterator[Claim]:
         f"lose; median promised {np.median(promised):.2f}, simulated {np.median(simulated):.2f}",
         abs(np.median(simulated) / np.median(promised) - 1) <= 0.1,
         one=one.where,
-        accurate=one.best["lasso"].share("large", 0.3),
         runs=RUNS,
+        error=ACCURATE,
+        near=_medians(promised[near], simulated[near]),
+        far=_medians(promised[~near], simulated[~near]),
+        best=np.median((promised / simulated)[adapted]) if adapted.any() else 1.0,
+        typical=np.median(typical[adapted]) if adapted.any() else 1.0,
+    )
+
+
+def _medians(promised: Floats, simulated: Floats) -> str:
+    if not promised.size:
+        return "no write"
+    return (
+        f"promised {np.median(promised):.2f}, simulated {np.median(simulated):.2f} "
+        f"({promised.size} writes)"
     )
 
 
@@ -291,6 +396,7 @@ def _advised(one: Compared) -> Iterator[Claim]:
         gains=len(gains),
         losing=len(losing),
         unsure=sum(gain.low < 1 for gain in losing),
+        followed=sum(gain.simulated < LOSING and gain.low >= 1 for gain in gains) / len(gains),
     )
     ours, lasso = (float(np.median(_column(some, "simulated"))) for some in (gains, by_lasso))
     yield claim(

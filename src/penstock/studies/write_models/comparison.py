@@ -8,20 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.campaign.journal import Row
-from penstock.learn.write_models import features
 from penstock.learn.write_models.features import Feature
 from penstock.learn.write_models.regressors import (
     KERNEL_TECHNIQUES,
     PAPER_TECHNIQUES,
-    Linear,
     Options,
     Regressor,
 )
 from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.training import Cell, CellResult, Search
-from penstock.studies.write_models import cells
+from penstock.studies.write_models import cells, unconverged
 from penstock.studies.write_models.adaptation import Gain
 from penstock.studies.write_models.cells import GAINS, MACHINES, Amounts
+from penstock.studies.write_models.unconverged import Unconverged
 
 Floats = NDArray[np.float64]
 NAMES = {"cetus": "Cetus", "titan": "Titan"}
@@ -69,13 +68,15 @@ class Ours:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LassoAccuracy:
-    """The chosen lasso on one test set: one entry per draw of samples."""
+class SetAccuracy:
+    """The chosen lasso, or another model, on one test set: one entry per draw of samples."""
 
     bias: Floats
     """The median of (t' - t) / t."""
     within: Mapping[float, Floats]
     """Parts of the set whose error is at most so large."""
+    squares: Floats
+    """Mean square errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +91,16 @@ class Compared:
     """Models of all scales, with the options that validate best."""
     default: Mapping[str, ModelErrors]
     """Models of all scales, with scikit-learn's default options or the nearest in the grid."""
-    lasso: Mapping[str, Mapping[str, LassoAccuracy]]
+    lasso: Mapping[str, Mapping[str, SetAccuracy]]
     """Of the chosen lasso, by reading of the paper and test set (Table VII)."""
+    choices: Mapping[str, int]
+    """By reading, how many different pairs of lambda and scales the draws chose."""
+    instead: Mapping[str, Mapping[str, SetAccuracy]]
+    """Of models that are not the chosen lasso, by what they are and test set."""
+    varied: Mapping[str, Unconverged]
+    """Unconverged samples of other kinds than those of the test set, by variation."""
+    longest: float
+    """Seconds of the longest write that models are trained with."""
     slowest: Mapping[str, int]
     """How many converged test samples each stage of the simulated path limits."""
     searched: Mapping[str, Mapping[str, Floats]]
@@ -102,8 +111,10 @@ class Compared:
     gains: Mapping[str, Sequence[Gain]]
     """What adaptation and advice gain, by the name of their cells."""
     ours: Ours
-    features: Sequence[tuple[Feature, float]]
-    """Features of the best lasso model, with seconds per unit."""
+    features: Sequence[Feature]
+    """Features of the best lasso model, those that matter most first."""
+    slow_metadata: Sequence[str]
+    """The same, by name, of a lasso for the machine with slow metadata; empty: not tried."""
 
     @property
     def where(self) -> str:
@@ -125,7 +136,10 @@ def _compared(name: str, rows: Sequence[Row], size: Amounts, seed: int) -> Compa
     search, tests = cells.searching(name, size.part, seed), cells.tests(name, size.tested, seed)
     own = [row for row in rows if row["machine"] == name]
     results = [_cell_result(row) for row in own if "technique" in row]
-    searches = [row for row in own if "reading" in row]
+    by_reading: dict[str, list[Row]] = {}
+    for row in own:
+        if "reading" in row:
+            by_reading.setdefault(str(row["reading"]), []).append(row)
     best_results = search.best(results)
     whole = {t.cell.technique: t for t in results if t.cell == search.base(t.cell.technique)}
     best = {name: _evaluate(search, best_results[name], size.tested) for name in PAPER_TECHNIQUES}
@@ -139,31 +153,40 @@ def _compared(name: str, rows: Sequence[Row], size: Amounts, seed: int) -> Compa
             name: _evaluate(search, whole[name], size.tested, DEFAULTS[name])
             for name in PAPER_TECHNIQUES
         },
-        lasso={
-            str(row["reading"]): _lasso_accuracy(searches, str(row["reading"]), tests)
-            for row in searches
+        lasso={reading: _accuracies(some, tests) for reading, some in by_reading.items()},
+        choices={
+            reading: len({(row["penalty"], row["scales"]) for row in some})
+            for reading, some in by_reading.items()
         },
+        instead={
+            what: _accuracies([row for row in own if row.get("instead") == what], tests)
+            for what in (cells.BY_TEST, cells.FOREST)
+        },
+        varied={
+            variation: unconverged.pooled(row for row in own if row.get("variation") == variation)
+            for variation in unconverged.VARIATIONS
+        },
+        longest=float(search.training.seconds.max()),
         slowest=Counter(str(row["slowest"]) for row in own if "slowest" in row),
         searched={name: _searched(own, name) for name in PAPER_TECHNIQUES},
         failing={name: _evaluate(search, whole[name], size.tested) for name in KERNEL_TECHNIQUES},
         spreads=sorted(float(str(row["spread"])) for row in own if "spread" in row),
         gains={what: _gains([row for row in own if row.get("gain") == what]) for what in GAINS},
         ours=_ours([row for row in own if "set" in row]),
-        features=_features(search, best["lasso"].model),
+        features=cells.leading_features(search, best["lasso"].model),
+        slow_metadata=[str(row["kept"]) for row in own if "kept" in row],
     )
 
 
-def _lasso_accuracy(
-    rows: Sequence[Row], reading: str, tests: Iterable[str]
-) -> dict[str, LassoAccuracy]:
+def _accuracies(rows: Sequence[Row], tests: Iterable[str]) -> dict[str, SetAccuracy]:
     def column(set_: str, name: str) -> Floats:
-        own = [row for row in rows if (row["reading"], row["tested"]) == (reading, set_)]
-        return np.array([float(str(row[name])) for row in own])
+        return np.array([float(str(row[name])) for row in rows if row["tested"] == set_])
 
     return {
-        set_: LassoAccuracy(
+        set_: SetAccuracy(
             bias=column(set_, "bias"),
             within={limit: column(set_, f"within_{limit}") for limit in (0.2, 0.3)},
+            squares=column(set_, "square"),
         )
         for set_ in tests
     }
@@ -176,7 +199,7 @@ def _searched(rows: Sequence[Row], technique: str) -> Mapping[str, Floats]:
 
 
 def _gains(rows: Sequence[Row]) -> list[Gain]:
-    names = ("promised", "simulated", "low", "high")
+    names = ("promised", "simulated", "low", "high", "error", "typical")
     return [Gain(**{name: float(str(row[name])) for name in names}) for row in rows]
 
 
@@ -218,13 +241,3 @@ def _evaluate(
         missed=missed,
         squares=cells.squares(missed),
     )
-
-
-def _features(search: Search, model: Regressor) -> list[tuple[Feature, float]]:
-    """Return the features that a lasso model kept, those that matter most first."""
-    assert isinstance(model, Linear)
-    matrix = features.matrix(search.samples.machine, search.training.writes)
-    names = features.features(search.samples.machine)
-    weight = np.abs(model.coefficients) * matrix.std(axis=0)
-    order = [int(k) for k in np.argsort(-weight) if weight[k] > 1e-3 * weight.max()]
-    return [(names[k], float(model.coefficients[k])) for k in order]

@@ -6,6 +6,7 @@ out.
 """
 
 import itertools
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -119,4 +120,5 @@ def _archer(technique: str, seed: int) -> Iterator[dict[str, Value]]:
                 "seconds": prediction.seconds,
                 "low": prediction.low,
                 "high": prediction.high,
+                "inside": math.exp(learned.model.interval.half),
             }
