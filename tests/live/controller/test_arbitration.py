@@ -39,7 +39,7 @@ class Site:
         self.state.create()
         with WriteBehind(Store(f"sqlite:///{self.state.store}")) as keeper:
             user = launcher_user()
-            family = Family(user=user, executable=Path(sys.executable).name, nodes=1)
+            family = Family(user=user, executable="writer", nodes=1)
             keeper.learn(family, Knowledge(curve={1: 100e6, 2: 190e6}))
 
     def up(self, *options: str) -> None:
@@ -48,7 +48,8 @@ class Site:
         subprocess.run([*PENSTOCK, *map(str, up)], check=True, timeout=60)
 
     def start(self, name: str, *options: str) -> "subprocess.Popen[str]":
-        run = ["run", "--state", str(self.state.folder), "--name", name, *options, "--"]
+        run = ["run", "--state", str(self.state.folder), "--name", name]
+        run += ["--application", "writer", *options, "--"]
         writer = [sys.executable, "-c", WRITER, str(self.folder / "data" / name), self.stop(name)]
         job = subprocess.Popen([*PENSTOCK, *run, *writer], stdout=subprocess.PIPE, text=True)
         self.jobs[name] = job
