@@ -44,7 +44,7 @@ class Site:
         self.state.create()
         with WriteBehind(Store(f"sqlite:///{self.state.store}")) as keeper:
             user = launcher_user()
-            family = Family(user=user, executable=Path(sys.executable).name, nodes=1)
+            family = Family(user=user, executable="writer", nodes=1)
             keeper.learn(family, Knowledge(imported=Imported(curve={1: 100e6, 2: 190e6})))
 
     def up(self, *options: str) -> None:
@@ -52,14 +52,12 @@ class Site:
         up += ["--policy", "fair-share", "--state", self.state.folder, *options]
         subprocess.run([*PENSTOCK, *map(str, up)], check=True, timeout=60)
 
-    def start(self, name: str, *options: str, program: str = "") -> "subprocess.Popen[str]":
-        run = ["run", "--state", str(self.state.folder), "--name", name, *options, "--"]
-        python = sys.executable
-        if program:  # an application of its own
-            python = str(self.folder / program)
-            Path(python).write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-            Path(python).chmod(0o755)
-        writer = [python, "-c", WRITER, str(self.folder / "data" / name), self.stop(name)]
+    def start(
+        self, name: str, *options: str, application: str = "writer"
+    ) -> "subprocess.Popen[str]":
+        run = ["run", "--state", str(self.state.folder), "--name", name]
+        run += ["--application", application, *options, "--"]
+        writer = [sys.executable, "-c", WRITER, str(self.folder / "data" / name), self.stop(name)]
         job = subprocess.Popen([*PENSTOCK, *run, *writer], stdout=subprocess.PIPE, text=True)
         self.jobs[name] = job
         return job
@@ -223,7 +221,7 @@ def test_a_job_of_which_too_little_is_known_does_not_undo_the_decision(
     site.up(*options)
     first = site.start("a")
     site.await_counts(a=expected["a"])
-    second = site.start("b", program="another")
+    second = site.start("b", application="another")
     site.await_counts(**expected)
     (allocation,) = [job.allocation for job in site.status().jobs if job.name == "b"]
     assert allocation is not None
