@@ -50,6 +50,8 @@ def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Know
     if begin.hints.phases and period:
         hints |= {"phases": begin.hints.phases, "period": period}
     bandwidths = knowledge.bandwidths
+    if bandwidths:
+        hints["curve"] = knowledge.source
     return Job(
         id=id,
         serial=serial,
