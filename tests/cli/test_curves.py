@@ -227,14 +227,14 @@ def test_users_see_import_and_forget_their_own_alone(penstock: Any, up: None) ->
         path.chmod(path.stat().st_mode | 0o011 | (0o006 if path == state.controller else 0))
 
     def ask(message: messages.Message, answer: type[Any]) -> str:
-        def asked() -> object:
+        def answered() -> object:
             with ControlConnection(state.controller) as controller:
                 try:
                     return controller.ask(message, answer)
                 except InputError as error:
                     return error
 
-        return as_nobody(asked)
+        return as_nobody(answered)
 
     seen = ask(messages.GetApplications(), messages.Applications)
     assert "application='theirs'" in seen

@@ -44,7 +44,6 @@ ELSEWHERE = {
     "top": "tests/cli/test_top.py",
     "explain": "tests/cli/test_explain.py",
     "mode": "tests/cli/test_mode.py",
-    "curves": "tests/cli/test_curves.py",
     "curves show": "tests/cli/test_curves.py",
     "curves import": "tests/cli/test_curves.py",
     "curves forget": "tests/cli/test_curves.py",

@@ -58,7 +58,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, values: Iterable[float | None]) -> "Spread | None":
-        """Return the spread of the values that are known; None: there are none."""
+        """Return the spread of the values that are known; None: nothing is known."""
         known = [value for value in values if value is not None]
         if not known:
             return None

@@ -266,7 +266,7 @@ def test_explain_says_how_many_which_by_what_from_what_and_since_when(site: Site
     site.await_counts(a=2)
     text = site.explain("a")
     assert "It has had 2 I/O nodes (0, 1) for " in text
-    assert "where-known gave the number from its curve (observed at 1, 2)" in text
+    assert "where-known gave the number from its curve (imported at 1, 2)" in text
     assert "greedy-non-clairvoyant chose which" in text
     site.end("a", job)
 

@@ -122,7 +122,7 @@ def test_phases_beside_others_make_no_point(tmp_path: Path) -> None:
     """The fault: a program learnt 115 MB/s alone, and 23 MB/s beside three others."""
     with deployed(tmp_path) as site:
         site.up("--policy", "fair-share")
-        jobs = [site.obedient(name) for name in ("first", "second")]
+        jobs = [site.obedient(name, "--application", "writer") for name in ("first", "second")]
         for step in ("mark", "write 6", "end"):
             for job in jobs:
                 job.do(step)

@@ -151,38 +151,41 @@ def import_(
     Three observations with the same number of I/O nodes replace an imported bandwidth. All of FILE
     is checked before anything is imported.
     """
-    found = owned(chosen(read_curves(file), only, application), user)
+    applications = owned(chosen(read_curves(file), only, application), user)
     with (
         live_options.launch_errors(),
         knowledge(StateDirectory(folder), store, create=True) as known,
     ):
-        known.add(found)
+        known.add(applications)
     if as_json:
-        emit_json({"imported": msgspec.to_builtins(found)})
+        emit_json({"imported": msgspec.to_builtins(applications)})
     else:
-        click.echo(f"imported {show_count(len(found), 'application')}")
+        click.echo(f"imported {show_count(len(applications), 'application')}")
 
 
 def chosen(
-    found: list[ImportedApplication], only: str | None, application: str | None
+    applications: list[ImportedApplication], only: str | None, application: str | None
 ) -> list[ImportedApplication]:
     """Return the application that is named, or all; InputError: there is no such, or several."""
     if only is not None:
-        names = [one.application for one in found]
-        found = [one for one in found if one.application == only]
-        if not found:
+        names = [one.application for one in applications]
+        applications = [one for one in applications if one.application == only]
+        if not applications:
             raise unknown("application", only, names)
     if application is not None:
-        if len(found) > 1:
-            raise InputError(f"--application names one, and there are {len(found)}; give --only")
-        found = [msgspec.structs.replace(found[0], application=application)]
-    return found
+        if len(applications) > 1:
+            count = len(applications)
+            raise InputError(f"--application names one, and there are {count}; give --only")
+        applications = [msgspec.structs.replace(applications[0], application=application)]
+    return applications
 
 
-def owned(found: list[ImportedApplication], user: str | None = None) -> list[ImportedApplication]:
+def owned(
+    applications: list[ImportedApplication], user: str | None = None
+) -> list[ImportedApplication]:
     """Return the applications as those of `user`, else of the file's user, else of the caller."""
     own = name_of(os.getuid())
-    return [msgspec.structs.replace(one, user=user or one.user or own) for one in found]
+    return [msgspec.structs.replace(one, user=user or one.user or own) for one in applications]
 
 
 @curves.command()

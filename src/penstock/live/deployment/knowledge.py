@@ -72,7 +72,7 @@ def knowledge(
 ) -> Iterator[Knowledge]:
     """Open what the site in a state directory knows; `store` is its database, as 'up' has it.
 
-    Without a controller the store is opened itself; `create` makes one if there is none.
+    Without a controller the store is opened itself; `create` makes one if it is missing.
     """
     if state.is_up(allow_root=True):
         with launcher.connected(state) as connection:

@@ -60,15 +60,15 @@ def read_curves(path: Path) -> list[ImportedApplication]:
             raise InputError('give either "applications" or "jobs"')
         unit = _unit(file.unit)
         if file.applications is not None:
-            found = [_application(k, raw, unit) for k, raw in enumerate(file.applications)]
+            applications = [_application(k, raw, unit) for k, raw in enumerate(file.applications)]
         else:
-            found = _jobs(path, unit)
-        if not 0 < len(found) <= MOST_IMPORTED:
+            applications = _jobs(path, unit)
+        if not 0 < len(applications) <= MOST_IMPORTED:
             raise InputError(
-                f"it has {len(found)} applications with a curve; give 1 to {MOST_IMPORTED}"
+                f"it has {len(applications)} applications with a curve; give 1 to {MOST_IMPORTED}"
             )
-        _check(found)
-    return found
+        _check(applications)
+    return applications
 
 
 def _unit(name: str) -> float:
@@ -120,9 +120,9 @@ def _jobs(path: Path, unit: float) -> list[ImportedApplication]:
     ]
 
 
-def _check(found: list[ImportedApplication]) -> None:
+def _check(applications: list[ImportedApplication]) -> None:
     seen: set[tuple[str, str, int]] = set()
-    for one in found:
+    for one in applications:
         key = (one.user, one.application, one.nodes)
         if key in seen:
             raise InputError(
