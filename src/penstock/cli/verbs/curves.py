@@ -132,7 +132,7 @@ def import_(
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Import curves from FILE, to be used until enough was observed.
+    """Import curves from FILE, until enough is observed.
 
     \b
     Examples:
@@ -206,7 +206,7 @@ def forget(
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Forget all that is known of an application, of all its sizes: it is learnt again.
+    """Forget what is known of an application of any size: it is learnt again.
 
     \b
     Examples:
