@@ -103,7 +103,7 @@ def model_scores(model: Model, samples: Iterable[Sample]) -> Scores:
 class OffGridScores:
     """The answers for one kind of access that no model was trained with.
 
-    Nothing but "unknown" is appropriate where the pattern is "none".
+    For an access in no class, only "unknown" is appropriate.
     """
 
     kind: str
