@@ -110,14 +110,14 @@ def test_requests_to_files_of_several_processes_are_shared(node: RealNode, tmp_p
         path.write_bytes(b"")
     with ExitStack() as stack:
         first, second = (stack.enter_context(Client(node.socket, session=k + 1)) for k in range(2))
-        mine, ours, other = first.open(own), first.open(shared), second.open(shared)
+        own_file, part, other_part = first.open(own), first.open(shared), second.open(shared)
         observe(node)
-        first.write(ours, bytes(100), 0)
+        first.write(part, bytes(100), 0)
         assert observe(node).shared == 0, "the other has opened it, and asks for nothing"
-        first.write(mine, bytes(100), 0)
+        first.write(own_file, bytes(100), 0)
         for k in range(2):
-            first.write(ours, bytes(100), 100 * k)
-        second.write(other, bytes(100), 500)
+            first.write(part, bytes(100), 100 * k)
+        second.write(other_part, bytes(100), 500)
         assert observe(node).shared == 3 / 4
         assert observe(node).shared == 0
 

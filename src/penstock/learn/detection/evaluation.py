@@ -103,7 +103,7 @@ def model_scores(model: Model, samples: Iterable[Sample]) -> Scores:
 class OffGridScores:
     """The answers for one kind of access that no model was trained with.
 
-    Where the access has no pattern ("none"), "unknown" alone is appropriate.
+    For an access in no class, only "unknown" is appropriate.
     """
 
     kind: str
