@@ -21,6 +21,8 @@ MAX_SOCKET_PATH = 107
 """Bytes of the path of a Unix socket."""
 GRACE = 3.0
 """Seconds that a leftover process gets to finish its requests."""
+LOOKS, LOOK = 2000, 0.005
+"""How often a lock is tried while others look for its holder, and seconds between two tries."""
 
 
 def default_folder() -> Path:
@@ -155,11 +157,26 @@ def hold_lock(path: Path) -> Iterator[int]:
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(descriptor)
         write_holder(descriptor, 0)  # the process whose id was there has ended
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file. Those who look for its holder share the lock for an instant, and do not hold it.
+
+    Raises BlockingIOError if a process holds it.
+    """
+    for _ in range(LOOKS):
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # raises if a process holds it
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        time.sleep(LOOK)
+    raise BlockingIOError
 
 
 def write_holder(descriptor: int, pid: int) -> None:
