@@ -20,7 +20,7 @@ from penstock.learn.detection import samples
 from penstock.live.measure import window_survey
 from penstock.model import Observation
 from penstock.report.plots import draw
-from penstock.studies.tuning import STUDY, learning, measured, offline, real_jobs
+from penstock.studies.tuning import STUDY, learning, measured, offline, real_job_figures, real_jobs
 from penstock.studies.tuning.measured import DEPLOYED, FAST, Measured
 from penstock.studies.tuning.offline import Offline
 
@@ -109,9 +109,11 @@ def test_a_run_without_an_interval_of_writes_supports_no_claim_on_them() -> None
 def test_a_run_of_mixed_intervals_only_has_no_figure_of_estimates() -> None:
     """A figure without panels cannot be drawn; the study ended in an error."""
     mixed = Measured([row for row in live_rows(5.9) if row["part"] != "known"])
-    names = {figure.name for figure in real_jobs.figures(mixed)}
+    names = {figure.name for figure in real_job_figures.figures(mixed)}
     assert "fig-4-7-estimates" not in names
-    assert "fig-4-7-estimates" in {f.name for f in real_jobs.figures(Measured(live_rows(5.9)))}
+    assert "fig-4-7-estimates" in {
+        f.name for f in real_job_figures.figures(Measured(live_rows(5.9)))
+    }
 
 
 @pytest.mark.parametrize(("tuned", "holds"), [(6.5, True), (6.6, False), (7.8, False)])

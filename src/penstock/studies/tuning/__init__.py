@@ -14,7 +14,13 @@ from penstock.live.measure import window_survey
 from penstock.report.findings import Findings
 from penstock.studies.study import Study
 from penstock.studies.texts import findings_of
-from penstock.studies.tuning import learning, learning_figures, measured, real_jobs
+from penstock.studies.tuning import (
+    learning,
+    learning_figures,
+    measured,
+    real_job_figures,
+    real_jobs,
+)
 from penstock.studies.tuning.measured import SIZES, Measured
 from penstock.studies.tuning.offline import Choices, Detectors, Offline
 
@@ -54,7 +60,10 @@ def findings(results: Results) -> Findings:
     return findings_of(
         "tuning",
         claims=[*learning.claims(offline, choices, held_out), *real_jobs.claims(measurements)],
-        figures=[*learning_figures.figures(offline, choices), *real_jobs.figures(measurements)],
+        figures=[
+            *learning_figures.figures(offline, choices),
+            *real_job_figures.figures(measurements),
+        ],
         shipped="" if results.campaign.size == FULL else "; rewards come with the package",
         provenance=(
             ("rewards", f"{len(offline.rewards)} scenarios x 7 windows, measured, emulated"),

@@ -50,11 +50,15 @@ class Amounts:
     fixed: int
     """Repetitions with a window that stays."""
     madbench: int
+    """Repetitions of the jobs like MADbench2, by policy."""
+    madbench_fixed: int
+    """Their repetitions with each window that stays."""
     part: float
     """Part of the volume of the jobs like MADbench2."""
     madbench_windows: tuple[float, ...]
     pairs: int
     rounds: int
+    """Choices timed for each number of I/O nodes: a 99th percentile needs some hundred."""
     volume: float = 1.0
     """Part of the volume that the other jobs write and read."""
     draws: int = 100
@@ -67,6 +71,7 @@ SHORT = Amounts(
     repetitions=dict.fromkeys(POLICIES, 2),
     fixed=1,
     madbench=2,
+    madbench_fixed=1,
     part=0.1,
     madbench_windows=(125e-6, 4e-3),
     pairs=2,
@@ -78,16 +83,18 @@ SHORT = Amounts(
 FAST = Amounts(
     repetitions={"discounted-ucb": 6, "epsilon-greedy": 3, "ucb1": 3},
     fixed=1,
-    madbench=3,
+    madbench=8,
+    madbench_fixed=4,
     part=0.5,
     madbench_windows=(125e-6, 1e-3, 4e-3),
     pairs=12,
-    rounds=20,
+    rounds=200,
 )
 LONG = Amounts(
     repetitions=dict.fromkeys(POLICIES, 60),
     fixed=5,
     madbench=30,
+    madbench_fixed=5,
     part=1.0,
     madbench_windows=window_survey.WINDOWS,
     pairs=60,
@@ -116,7 +123,7 @@ def run_cell(cell: Cell, *, size: Amounts, seed: int) -> list[dict[str, Value]]:
 
 
 def _madbench(size: Amounts) -> Iterator[dict[str, Value]]:
-    fixed = madbench(1, part=size.part)
+    fixed = madbench(size.madbench_fixed, part=size.part)
     yield from _fixed(fixed, size.madbench_windows, MADBENCH_FIXED)
     for policy in MADBENCH_POLICIES:
         phase = madbench(size.madbench, part=size.part)
