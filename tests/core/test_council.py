@@ -390,6 +390,47 @@ def test_idle_and_absurd_intervals_teach_nothing() -> None:
     assert world.council.rounds == 1
 
 
+class BySize(FixedDetector):
+    """A detector that knows the pattern of small requests only."""
+
+    def situation(self, observation: Observation) -> tuple[Context | None, float]:
+        context, confidence = super().situation(observation)
+        if context is None or context.size <= 1 << 16:
+            return context, confidence
+        return replace(context, pattern="unknown"), 0.0
+
+
+def test_nothing_is_tuned_where_the_pattern_is_unknown() -> None:
+    """Neither learnt nor explored: the I/O nodes go back to the site's own settings."""
+    world = World(2, WINDOW, DEPTH, guard=1.0)
+    for _ in range(12):
+        world.second(by_window(world, 8))
+    assert {has["window"] for has in world.has.values()} == {8}
+    rounds, learned = world.council.rounds, world.council.experience.learned()
+    world.council.detector = BySize()
+    world.tuners["depth"].tries = world.tuners["window"].tries = [4, 4]
+    for _ in range(3):
+        world.second(dict.fromkeys((0, 1), observed_interval(asked=64 << 20)))
+        assert world.has[0] == world.has[1] == {"window": 2, "depth": 16}
+    assert world.council.last[0].pattern == "unknown"
+    assert (world.council.rounds, world.council.exploring) == (rounds, None)
+    assert world.council.experience.learned() == learned
+
+
+def test_those_whose_pattern_is_unknown_follow_where_all_need_one_value() -> None:
+    world = World(3, WINDOW, DEPTH, guard=1.0)
+    world.council.detector = BySize()
+    known, unknown = observed_interval(), observed_interval(asked=64 << 20)
+    context = world.council.assess(known).context
+    assert context is not None
+    for parameter, best in ((WINDOW, 8), (DEPTH, 4)):
+        for value in parameter.values:
+            world.tuners[parameter.name].learn(context, value, 1000.0 if value == best else 1.0)
+    world.second({0: known, 1: unknown, 2: unknown})
+    assert [has["window"] for has in world.has.values()] == [8, 8, 8], "two unknown have no vote"
+    assert [has["depth"] for has in world.has.values()] == [4, 16, 16]
+
+
 def test_reads_and_writes_are_learnt_apart() -> None:
     world = World(1, WINDOW, guard=1.0)
     for k in range(20):

@@ -121,10 +121,34 @@ class AllocationSection(Section, frozen=True, kw_only=True):
             extra={"metavar": "TIME"},
         ),
     ] = 0.0
+    fallback: Annotated[
+        str,
+        Meta(
+            description="the allocation policy for jobs of which too little is known for "
+            "allocation.policy, or 'own': that policy's own, or on a live site 'size'",
+            extra=NAME,
+        ),
+    ] = OWN
+    settle: Annotated[
+        str | float,
+        Meta(
+            description="how long such a job runs with one resource before other jobs make room "
+            "for it",
+            extra={"metavar": "TIME"},
+        ),
+    ] = 10.0
+    explore: Annotated[
+        bool,
+        Meta(
+            description="true if a live job in mode enforce gets another number of I/O nodes now "
+            "and then, while few are asked for, to learn its bandwidth there"
+        ),
+    ] = True
 
     def check(self) -> None:
-        """Raise InputError for a delay that is impossible."""
+        """Raise InputError for times that are impossible."""
         self.delay()
+        self.settling_time()
 
     def allocator(self) -> Allocator | None:
         """Return the policy, made with its options, or None if jobs keep their own resources."""
@@ -138,6 +162,14 @@ class AllocationSection(Section, frozen=True, kw_only=True):
     def delay(self) -> float:
         """Return the seconds until a running job uses its new resources."""
         return quantity("allocation.remap-delay", self.remap_delay, units.seconds)
+
+    def settling_time(self) -> float:
+        """Return the seconds that an unknown job runs before others make room for it."""
+        return quantity("allocation.settle", self.settle, units.seconds)
+
+    def fallback_name(self, allocator: Allocator | None) -> str | None:
+        """Return the fallback policy's name; for 'own', the allocator's, if it has one."""
+        return getattr(allocator, "falls_back", None) if self.fallback == OWN else self.fallback
 
 
 class PlacementSection(Section, frozen=True, kw_only=True):
@@ -343,10 +375,17 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         allocator = self.allocation.allocator()
         if allocator is None:
             return None
+        section = self.allocation
+        name = section.fallback_name(allocator)
+        fallback: Allocator | None = None
+        if name is not None:
+            fallback = registry.policy("allocation", name)
         return Arbiter(
             allocator=allocator,
             placer=self.placement.placer(allocator),
-            remap_delay=self.allocation.delay(),
+            fallback=fallback,
+            remap_delay=section.delay(),
+            settle=section.settling_time(),
         )
 
 

@@ -6,7 +6,9 @@ pattern is detected separately; its bandwidth is the reward of the values that i
 
 One parameter per round may explore, in turn, so that a reward can be attributed to its value. A
 parameter that only makes sense with one value everywhere gets it on all I/O nodes: while exploring
-that of the most common context, otherwise the best for most. docs/live/council.md has the rules.
+that of the most common context, otherwise the best for most. Nothing is learnt or explored where
+the access pattern is unknown: such an I/O node has the defaults, and no vote. docs/live/council.md
+has the rules.
 """
 
 import math
@@ -28,6 +30,7 @@ from penstock.model import (
     Tune,
     Value,
 )
+from penstock.model.observation import UNKNOWN
 from penstock.policies._support.asking import ask, plain_key, shown
 from penstock.policies.base import Tuner
 
@@ -287,12 +290,13 @@ class Council:
             p.name: settings[p.name] for p in self.parameters if p.name in settings
         }
         floor = self._floor
-        if assessment.context is None or floor is None:
+        context = assessment.context
+        if context is None or context.pattern == UNKNOWN or floor is None:
             return
         value = settings.get(floor.name)
         if value is not None and value in floor.values:  # else a person set it
             explored = self._explored.get(resource) == value
-            context, rate = assessment.context, assessment.rate
+            rate = assessment.rate
             self.experience.note(floor.name, context, value, rate, explored=explored)
 
     def decide(self) -> list[Tune]:
@@ -307,14 +311,15 @@ class Council:
         contexts = {r: context for r, context in reported.items() if context is not None}
         if not contexts:
             return []
-        self._floor = floor = self.parameters[self.rounds % len(self.parameters)]
-        self.rounds += 1
+        known = {r: context for r, context in contexts.items() if context.pattern != UNKNOWN}
+        self._floor = floor = self.parameters[self.rounds % len(self.parameters)] if known else None
+        self.rounds += bool(known)
         self._explored = {}
         guarded = self.guarded
         chosen: dict[ResourceId, dict[str, Value]] = {r: {} for r in self._expected}
         for parameter in self.parameters:
             if parameter.together:
-                value = self._for_all(parameter, contexts, explores=parameter is floor)
+                value = self._for_all(parameter, known, explores=parameter is floor)
                 for settings in chosen.values():
                     settings[parameter.name] = value
                 continue
@@ -333,7 +338,7 @@ class Council:
         context, confidence = self.detector.situation(observation)
         idle = observation.busy < IDLEST * observation.seconds or not observation.moved
         if context is None or idle:
-            return Assessment(pattern="unknown", confidence=0.0, context=None, rate=0.0)
+            return Assessment(pattern=UNKNOWN, confidence=0.0, context=None, rate=0.0)
         return Assessment(
             pattern=context.pattern,
             confidence=confidence,
@@ -350,6 +355,8 @@ class Council:
     def _for_all(
         self, parameter: Parameter, contexts: Mapping[ResourceId, Context], *, explores: bool
     ) -> Value:
+        if not contexts:
+            return parameter.default
         main = _most_common(contexts.values())
         if explores and self._may_explore(main):
             tried = self.experience.choose(parameter, main)
@@ -377,6 +384,8 @@ class Council:
         has = self.chosen.get(resource, {}).get(parameter.name, parameter.default)
         if context is None:
             return has
+        if context.pattern == UNKNOWN:
+            return parameter.default
         best = self.experience.best(parameter, context)
         if explores and self._may_explore(context):
             tried = self.experience.choose(parameter, context)

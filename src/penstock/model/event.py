@@ -58,9 +58,24 @@ class PhaseEnded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUp(Event):
-    """A resource serves (again): from now on jobs may be assigned to it."""
+    """A resource serves (again): from now on jobs may be assigned to it.
+
+    It serves the jobs of one `user`, if that is not empty, and those that began on one `host`, if
+    that is not None.
+    """
 
     resource: ResourceId
+    user: str = ""
+    host: str | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether some jobs cannot reach it."""
+        return bool(self.user) or self.host is not None
+
+    def serves(self, user: str, host: str) -> bool:
+        """Tell whether a job of this user and host reaches it."""
+        return self.user in ("", user) and self.host in (None, host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +83,14 @@ class NodeDown(Event):
     """A resource is gone: until it is up again, no job is assigned to it."""
 
     resource: ResourceId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned(Event):
+    """A job has these resources for the rest of its life: it, or a person, asked for them."""
+
+    job: JobId
+    resources: tuple[ResourceId, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,8 @@ class Job:
     estimate, or None while nothing has been observed. `max_share` is the largest part of one
     resource that the job can use alone. `curve` is its bandwidth by number of resources, `volume`
     and `compute` what it moves (in the curve's unit) and computes (in seconds) in total, or in any
-    fixed stretch of time; None if unknown. `hints` is what its user or a generator says about it.
+    fixed stretch of time, or, if `per_phase`, in one iteration; None if unknown. `host` is where it
+    began; empty: the controller's own. `hints` is what its user or a generator says about it.
     """
 
     id: JobId
@@ -31,4 +32,6 @@ class Job:
     curve: Curve | None = None
     volume: float | None = None
     compute: float | None = None
+    per_phase: bool = False
+    host: str = ""
     hints: Mapping[str, float | str] = field(default_factory=dict)

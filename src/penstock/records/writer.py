@@ -94,8 +94,8 @@ class RecordWriter:
     """Writes one run's record into a directory, in parts of one day (UTC) or about `size` bytes.
 
     `write` does not wait for the disk and never raises. A line survives a kill -9 after `flush`
-    seconds, or once BATCH lines are queued. `most` bounds the lines in memory. `append` writes
-    text at the end of a file, all of it or nothing.
+    seconds, or once BATCH lines are queued; none is written before a job has started. `most` bounds
+    the lines in memory. `append` writes text at the end of a file, all of it or nothing.
     """
 
     def __init__(
@@ -125,6 +125,7 @@ class RecordWriter:
         self._wake = threading.Condition()
         self._closing = False
         self._running: Running = {started.job.id: started for started in header.running}
+        self._has_jobs = bool(self._running)
         self._lost = 0
         self._number = header.first - 1
         self._next_header = self._last_header = header
@@ -156,6 +157,7 @@ class RecordWriter:
         if self._lost or self._next_header != self._last_header:
             border = _Border(self._lost, dict(self._running), self._next_header)
         _update_running(self._running, event)
+        self._has_jobs = self._has_jobs or bool(self._running)
         self._number += 1
         try:
             entry = lines.Entry(
@@ -208,6 +210,10 @@ class RecordWriter:
                     self._flush,
                 )
                 closing = self._closing
+            if not self._has_jobs:  # I/O nodes that come and go are not worth a file
+                if closing:
+                    self._queue.clear()
+                continue
             self._write_all()
             self._prune()
         self.lost_total += len(self._batch) + len(self._queue)

@@ -5,6 +5,7 @@ import pytest
 from penstock.errors import InputError
 from penstock.live.controller.io_node_map import IoNodeMap
 from penstock.live.protocol.messages import Node, NodeMap
+from penstock.live.protocol.shared_page import MAP_NODES, SITE_NODES
 
 
 def node(number: int, *, run: int = 1) -> Node:
@@ -113,3 +114,20 @@ def test_hosts_of_a_job_begin_apart_unless_its_files_are_striped(
     assignments.begin("job.2", serial=2)
     assignments.follow("job.2", "job.1")
     assert numbers(assignments.map("job.2")) == order
+
+
+def test_the_hosts_of_a_large_job_use_different_io_nodes() -> None:
+    """A host's page has room for 64 of up to 1,024."""
+    assignments = serving(SITE_NODES)
+    hosts = [numbers(assignments.begin(f"j.{k}", serial=k)) for k in range(16)]
+    assert {len(used) for used in hosts} == {MAP_NODES}
+    assert sorted(number for used in hosts for number in used) == list(range(SITE_NODES))
+
+
+def test_a_stripe_is_on_one_io_node_for_all_hosts_of_a_large_job() -> None:
+    assignments = serving(100, stripe=1 << 20)
+    first = assignments.begin("j.1", serial=1)
+    assignments.begin("j.2", serial=2)
+    assignments.follow("j.2", "j.1")
+    assert assignments.map("j.2") == first
+    assert len(first.nodes) == MAP_NODES

@@ -39,6 +39,10 @@ while not os.path.exists(stop):
     k += 1
 """
 """One of four processes that write a shared file in turns, until told to stop."""
+RANDOM = STRIDED.replace("((k * ranks + rank) % 4096)", "random.randrange(4096)").replace(
+    "import os", "import random, os"
+)
+"""One of four that write it at random offsets."""
 
 
 class Tuned:
@@ -65,10 +69,10 @@ class Tuned:
         )
 
     @contextmanager
-    def job(self) -> Iterator[None]:
+    def job(self, program: str = STRIDED) -> Iterator[None]:
         self.stop.unlink(missing_ok=True)
         ranks = " & ".join(
-            f"'{sys.executable}' -c '{STRIDED}' {k} '{self.root}/f' '{self.stop}'" for k in range(4)
+            f"'{sys.executable}' -c '{program}' {k} '{self.root}/f' '{self.stop}'" for k in range(4)
         )
         command = [*PENSTOCK, "run", "--state", str(self.state.folder), "--", "sh", "-c"]
         run = subprocess.Popen([*command, f"{ranks} & wait"])
@@ -125,6 +129,26 @@ def test_top_shows_the_pattern_and_the_choice_while_a_real_job_runs(tuned: Tuned
     tried = {v for c in learnt(tuned) for v, n in zip(c["values"], c["count"], strict=True) if n}
     assert len(tried) == 7, "every window was tried"
     assert "*" in tuned.penstock("tuner", "show")
+
+
+def test_a_job_of_no_known_pattern_has_the_sites_own_settings(tuned: Tuned) -> None:
+    """Random offsets are no class: nothing is explored or learnt under the name of another."""
+    tuned.up("--set", "io-node.window=3 ms")
+    with tuned.job(RANDOM):
+        seen = set()
+        for _ in range(10):
+            tuned.until(lambda _, node: node.operation == "write")
+            status = tuned.status()
+            assert status.tuning is not None
+            node = status.io_nodes[0]
+            seen.add((node.pattern, node.confidence, status.tuning.rounds))
+            assert isinstance(node.tuned, dict)
+            assert node.tuned["window"] == 0.003
+            time.sleep(0.1)
+        assert seen == {("unknown", 0.0, 0)}
+        assert "unknown" in tuned.penstock("top", "--once", "--interval", "0.1 s")
+    tuned.penstock("down")
+    assert learnt(tuned) == []
 
 
 def test_what_was_learnt_survives_a_killed_controller(tuned: Tuned) -> None:

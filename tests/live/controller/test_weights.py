@@ -7,6 +7,7 @@ import pytest
 
 from penstock.config import Config
 from penstock.config.sections import LiveSection, Mode
+from penstock.live.controller.io_node_map import IoNodePath
 from penstock.live.controller.job_table import JobTable
 from penstock.live.controller.turn_service import TurnService
 from penstock.live.protocol import messages
@@ -23,7 +24,7 @@ class Site:
             io_nodes=1,
             send=lambda _, __: None,
             set_weights=lambda weights: setattr(self, "weights", weights),
-            is_direct=lambda _: False,
+            path=lambda _: IoNodePath((0,)),
             assign=lambda _: None,
             clock=lambda: self.now,
         )

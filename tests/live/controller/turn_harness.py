@@ -3,6 +3,8 @@
 from typing import Any
 
 from penstock.config import Setting, load
+from penstock.learn.observations import ObservedPhase
+from penstock.live.controller.io_node_map import IoNodePath
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.policy_watch import Watch, unwatched
 from penstock.live.controller.turn_service import TurnService
@@ -15,7 +17,7 @@ Sent = list[tuple[str, str, int]]
 
 
 class TurnHarness:
-    """A turn service in mode enforce, the messages that it sent, and its weights."""
+    """A turn service in mode enforce, the messages that it sent, its weights, what was learnt."""
 
     def __init__(
         self,
@@ -36,13 +38,18 @@ class TurnHarness:
         self.jobs: dict[str, JobEntry] = {}
         self.messages: list[tuple[str, messages.Message]] = []
         self.weights: dict[str, float] = {}
+        self.io_nodes: tuple[int, ...] = (0,)
+        self.io_nodes_of: dict[str, tuple[int, ...]] = {}  # of jobs that have others
+        self.maps = 0
+        self.learnt: list[tuple[str, int, ObservedPhase]] = []
         self.turn_service = TurnService(
             load(None, [Setting.parse(text) for text in settings]).config,
             io_nodes=1,
             send=lambda job, message: self.messages.append((job, message)),
             set_weights=self.weights.update,
-            is_direct=lambda _: False,
+            path=lambda id: IoNodePath(self.io_nodes_of.get(id, self.io_nodes), self.maps),
             assign=lambda _: None,
+            learn=lambda job, count, phase: self.learnt.append((job.id, count, phase)),
             clock=lambda: self.now,
             watch=watch,
         )
@@ -53,9 +60,12 @@ class TurnHarness:
         team: str | None = None,
         user: str = "ann",
         knowledge: Knowledge | None = None,
+        *,
+        reconnected: bool = False,
     ) -> JobEntry:
         begin = messages.BeginJob(name=id, pid=1, command=["x"], user=user, protocol=2, team=team)
         job = self.jobs[id] = JobEntry(id=id, serial=1, begin=begin, began=self.now, since=self.now)
+        job.reconnected = self.now if reconnected else None
         self.turn_service.started(job, knowledge)
         return job
 

@@ -3,14 +3,16 @@
 import os
 import sqlite3
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from live.store.postgres import Postgres
 from live.store.sample_jobs import KNOWN, ended, family, running
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, create_engine, text
 
 from penstock.errors import InputError
+from penstock.learn.knowledge import LONGEST_KEY, Imported
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store import (
     Changes,
@@ -21,7 +23,6 @@ from penstock.live.store import (
     Totals,
     WriteBehind,
 )
-from penstock.live.store.rows import LONGEST_NAME
 from penstock.live.store.schema import LONGEST_COMMAND, Schema
 
 
@@ -63,7 +64,7 @@ def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
 def test_the_newest_row_of_a_key_replaces_the_older_and_an_end_the_running_job(url: str) -> None:
     with Store(url) as store:
         store.write(Changes(families={family(): KNOWN}, jobs={"ior.1": running(1)}, serial=1))
-        newer = Knowledge(w_iter=1.0, observations=4)
+        newer = Knowledge(updated=2.0)
         store.write(Changes(families={family(): newer}, jobs={"ior.1": running(1, phases=4)}))
         memory = store.load()
         assert len(memory.families) == 1
@@ -79,9 +80,11 @@ def test_the_newest_row_of_a_key_replaces_the_older_and_an_end_the_running_job(u
 )
 def test_an_unknown_size_is_told_by_the_nearest_in_ratio(size: int, got: int) -> None:
     sizes = (2, 4, 8, 512)
-    recalled = Families((family(n), Knowledge(observations=n)) for n in sizes).recall(family(size))
+    recalled = Families((family(n), Knowledge(updated=float(n))) for n in sizes).recall(
+        family(size)
+    )
     assert recalled is not None
-    assert recalled.knowledge.observations == recalled.family.nodes == got
+    assert recalled.knowledge.updated == recalled.family.nodes == got
     assert recalled.exact == (size in sizes)
 
 
@@ -92,24 +95,6 @@ def test_another_users_jobs_tell_nothing(url: str) -> None:
         known = store.load().families
         assert known.recall(family(user="bob")) is None
         assert known.recall(family(executable="/apps/other")) is None
-
-
-def test_what_new_knowledge_leaves_open_stays(url: str) -> None:
-    with WriteBehind(Store(url)) as keeper:
-        keeper.learn(family(), KNOWN)
-        keeper.learn(family(), Knowledge(w_iter=20.0, observations=4, updated=1001.0))
-    with Store(url) as store:
-        recalled = store.load().families.recall(family())
-    assert recalled is not None
-    assert recalled.knowledge == Knowledge(
-        w_iter=20.0,
-        observations=4,
-        phase_bytes=KNOWN.phase_bytes,
-        bandwidth=KNOWN.bandwidth,
-        pattern=KNOWN.pattern,
-        curve=KNOWN.curve,
-        updated=1001.0,
-    )
 
 
 def test_a_user_of_ever_new_programs_forgets_his_own_alone(url: str) -> None:
@@ -134,7 +119,7 @@ HOSTILE = "x\0y\udcff" + "ü" * 9000
 def test_no_name_or_number_of_a_job_keeps_others_from_being_written(url: str) -> None:
     odd = family(executable=HOSTILE)
     with WriteBehind(Store(url)) as keeper:
-        keeper.learn(odd, Knowledge(w_iter=float("nan"), pattern=HOSTILE, curve={1: float("inf")}))
+        keeper.learn(odd, replace(KNOWN, pattern=HOSTILE))
         keeper.running(
             running(1, name=HOSTILE, user=HOSTILE, command=(HOSTILE, HOSTILE), uid=1 << 70)
         )
@@ -145,12 +130,12 @@ def test_no_name_or_number_of_a_job_keeps_others_from_being_written(url: str) ->
     with Store(url) as store:
         memory = store.load()
     assert memory.running[-1] == running(3)
-    assert len(memory.running[0].name.encode()) <= LONGEST_NAME
+    assert len(memory.running[0].name.encode()) <= LONGEST_KEY
     assert sum(len(word.encode()) for word in memory.running[0].command) <= LONGEST_COMMAND
     assert memory.ended[0].forwarded_bytes == 2**63 - 1
     recalled = memory.families.recall(odd)
     assert recalled is not None
-    assert (recalled.exact, recalled.knowledge.w_iter, recalled.knowledge.curve) == (True, None, {})
+    assert (recalled.exact, recalled.knowledge.history) == (True, KNOWN.history)
 
 
 def test_a_row_that_no_database_takes_is_left_out_and_counted(
@@ -213,17 +198,57 @@ def fails_half_way(connection: Connection) -> None:
 def test_an_older_schema_is_migrated_as_a_whole_or_refused(url: str) -> None:
     with Store(url) as store:
         store.write(Changes(serial=5))
-    with pytest.raises(InputError, match="version 1, which this Penstock cannot bring to 3"):
-        Store(url, Schema(version=3))
+    with pytest.raises(InputError, match="version 2, which this Penstock cannot bring to 4"):
+        Store(url, Schema(version=4))
     with pytest.raises(InputError, match="half way"):
-        Store(url, Schema(version=3, migrations={1: rename_serial, 2: fails_half_way}))
+        Store(url, Schema(version=4, migrations={2: rename_serial, 3: fails_half_way}))
     for _ in range(2):  # and once only
         with Store(
-            url, Schema(version=3, migrations={1: rename_serial, 2: rename_serial})
+            url, Schema(version=4, migrations={2: rename_serial, 3: rename_serial})
         ) as store:
             assert store.load().serial == 205
-    with pytest.raises(InputError, match="version 3, of a newer Penstock; this one knows 2"):
+    with pytest.raises(InputError, match="version 4, of a newer Penstock; this one knows 2"):
         Store(url, Schema(version=2))
+
+
+VERSION_1 = """
+CREATE TABLE penstock_schema (version BIGINT NOT NULL);
+CREATE TABLE penstock_families ("user" TEXT NOT NULL, executable TEXT NOT NULL,
+  nodes BIGINT NOT NULL, w_iter DOUBLE PRECISION, observations BIGINT NOT NULL,
+  phase_bytes DOUBLE PRECISION, bandwidth DOUBLE PRECISION, pattern TEXT, curve TEXT,
+  updated DOUBLE PRECISION NOT NULL, PRIMARY KEY ("user", executable, nodes));
+CREATE TABLE penstock_counts (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL);
+INSERT INTO penstock_schema VALUES (1);
+INSERT INTO penstock_counts VALUES ('serial', 7);
+INSERT INTO penstock_families VALUES
+  ('ann', '/apps/ior', 4, 12.5, 9, 1e9, 5e7, 'strided', '{"1": 5.35e7, "4": 6.2e7}', 1000.0),
+  ('bob', 'solver', 1, NULL, 1, NULL, NULL, NULL, NULL, 2000.0)
+"""
+"""The tables of version 1 that differ, as it made them, and what it may have learnt."""
+
+
+def test_a_store_of_version_1_keeps_what_can_be_trusted_and_loses_nothing(url: str) -> None:
+    """Its curves were bandwidths of other numbers of I/O nodes: kept in their table, not used."""
+    with Store(url):
+        pass  # the tables that did not change
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for table in ("penstock_schema", "penstock_applications", "penstock_counts"):
+            connection.execute(text(f"DROP TABLE {table}"))
+        for statement in VERSION_1.split(";"):
+            connection.exec_driver_sql(statement)
+    for _ in range(2):
+        with WriteBehind(Store(url)) as keeper:
+            recalled = keeper.recall(family())
+            assert recalled is not None
+            known = recalled.knowledge
+            assert known.imported == Imported(volume=1e9, w_iter=12.5, iterations=9)
+            assert (known.curve, known.pattern, known.updated) == ({}, "strided", 1000.0)
+            assert (len(keeper.families), keeper.memory.serial) == (2, 7)
+    with engine.begin() as connection:
+        rows = connection.execute(text("SELECT curve FROM penstock_families ORDER BY nodes"))
+        assert rows.scalars().all() == [None, '{"1": 5.35e7, "4": 6.2e7}']
+    engine.dispose()
 
 
 @pytest.mark.parametrize(

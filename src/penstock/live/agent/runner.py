@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from penstock.errors import InputError
 from penstock.files import reason
+from penstock.learn.applications import application_of
 from penstock.live.agent.group_signals import GroupSignalProbe
 from penstock.live.agent.job_agent import JobAgent
 from penstock.live.agent.page_server import PageServer, create_pages
@@ -103,6 +104,7 @@ def run(
     command: Sequence[str],
     *,
     name: str,
+    application: str = "",
     io_nodes: int | None = None,
     environment: Mapping[str, str] | None = None,
     controller: RemoteController | None = None,
@@ -110,8 +112,8 @@ def run(
 ) -> Outcome:
     """Run a command as a job of the local controller, or of `controller` on another host.
 
-    Call it from the main thread: it forwards signals to the command. Raises InputError if the
-    controller refuses the job.
+    Without `application`, that is the program found in the command. Call it from the main thread:
+    it forwards signals to the command. Raises InputError if the controller refuses the job.
     """
     begin = messages.BeginJob(
         name=name,
@@ -120,7 +122,7 @@ def run(
         user=name_of(os.getuid()),
         io_nodes=io_nodes,
         protocol=messages.PROTOCOL,
-        executable=Path(command[0]).name,
+        executable=application or application_of(command),
         hints=hints or messages.Hints(),
     )
     address = controller or state.controller

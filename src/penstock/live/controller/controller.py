@@ -12,9 +12,10 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.files import reason
+from penstock.live.controller.application_requests import ApplicationRequests
 from penstock.live.controller.explain import advised
 from penstock.live.controller.io_node_link import IoNodeLink
-from penstock.live.controller.io_node_map import IoNodeMap
+from penstock.live.controller.io_node_map import IoNodeMap, IoNodePath
 from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.controller.job_table import JobArchive, JobEntry, JobObserver, JobTable
 from penstock.live.controller.listeners import LocalListener
@@ -80,8 +81,9 @@ class Controller:
             io_nodes=deployment.all_io_nodes,
             send=self._send,
             set_weights=self._set_weights,
-            is_direct=lambda job: not self.io_node_map.map(job).nodes,
+            path=self._path,
             assign=self._assign,
+            learn=self.archive.learn,
             clock=clock,
             wall_clock=wall_clock,
             emulated=deployment.emulate is not None,
@@ -100,6 +102,8 @@ class Controller:
         )
         self.turn_service.record(self.record_writer)
         self.received = ReceivedShares()
+        self.moves = 0
+        """Times that the site's policies gave a running job other I/O nodes."""
         self.history = JobObserver()
         """The dashboard's history, if there is a dashboard."""
         self.unreported_exits = UnreportedExits(self, ExitSpool(self.state.exit_spool), wall_clock)
@@ -177,6 +181,7 @@ class Controller:
     def _node_up(self, node: messages.Node) -> None:
         for job, mapped in self.io_node_map.node_up(node).items():
             self._push(job, mapped)
+        self.turn_service.node_up(node)
         if self.turn_service.weights:
             self._set_weights(self.turn_service.weights)
         if self.tuning is not None:
@@ -185,6 +190,7 @@ class Controller:
     def _node_down(self, number: int) -> None:
         for job, mapped in self.io_node_map.node_down(number).items():
             self._push(job, mapped)
+        self.turn_service.node_down(number)
         if self.tuning is not None:
             self.tuning.down(number)
 
@@ -202,15 +208,28 @@ class Controller:
             return
         writer.write(client.encode_line(message))
 
+    def _path(self, job: str) -> IoNodePath:
+        numbers = sorted(node.number for node in self.io_node_map.map(job).nodes)
+        return IoNodePath(tuple(numbers), self.jobs.running[job].maps)
+
     def _assign(self, assign: Assign) -> None:
         """Give a job the arbiter's I/O nodes, unless it is pinned to others."""
         job = self.jobs.running.get(assign.job)
         if job is None or job.pinned or self.turn_service.modes.of(job.begin.user) != "enforce":
             return
+        before = self.io_node_map.numbers(job.id)
+        if set(before) == set(assign.resources):
+            return
         stripe = self.deployment.stripe
-        self._push(assign.job, self.io_node_map.remap(assign.job, assign.resources, stripe))
-        job.io_nodes = self.io_node_map.numbers(assign.job)
+        self._push(job.id, self.io_node_map.remap(job.id, assign.resources, stripe))
+        job.io_nodes = self.io_node_map.numbers(job.id)
         self.history.changed(job.id)
+        if job.id in self._writers:  # it runs
+            self.moves += 1
+            log.info(
+                "job %s is moved from I/O nodes %s to %s",
+                *(job.id, sorted(before), sorted(job.io_nodes)),
+            )
 
     def _set_weights(self, weights: Mapping[str, float]) -> None:
         if self.deployment.all_users:
@@ -314,6 +333,7 @@ class Controller:
             raise
         if earlier is not None and earlier.id == job.id:
             self.archive.resumed(job, earlier)
+        job.io_nodes = self.io_node_map.numbers(job.id)
         # The answer contains what the arbiter assigns now.
         self.turn_service.started(job, self.archive.knowledge(job))
         if (other := self.turn_service.another_member(job)) is not None:
@@ -352,7 +372,7 @@ class Controller:
         record = self.record(job)
         self.turn_service.ended(job)
         self.jobs.remember(record)
-        self.archive.ended(record, remapped=job.maps > 0)
+        self.archive.ended(record)
         self.history.ended(job)
         self.received.ended(job.id)
         if job.agent:
@@ -387,6 +407,7 @@ class Controller:
         mapped = self.io_node_map.remap(job.id, remap.nodes, remap.stripe, in_order=True)
         self._push(job.id, mapped)
         job.io_nodes = self.io_node_map.numbers(job.id)
+        self.turn_service.pinned(job)
         self.history.changed(job.id)
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)
         expected = job.maps
@@ -397,6 +418,15 @@ class Controller:
                 )
         except TimeoutError:
             raise InputError(f"job {job.id} does not answer; its new map is on its way") from None
+
+    def application_requests(self, peer: Peer) -> ApplicationRequests:
+        """Return what answers a peer's requests about applications."""
+        return ApplicationRequests(
+            self.archive.store,
+            peer,
+            io_nodes=self.deployment.all_io_nodes,
+            clock=self._wall_clock,
+        )
 
     async def counted(self, job: JobEntry, counters: dict[str, int], usage: messages.Usage) -> None:
         """Handle a job's counters."""

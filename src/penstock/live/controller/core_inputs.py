@@ -4,6 +4,7 @@ import secrets
 from dataclasses import replace
 
 from penstock.config import OWN, Config
+from penstock.learn.observations import Spread
 from penstock.learn.periods import HYSTERESIS
 from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
@@ -40,13 +41,17 @@ def record_header(
 
 
 def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Knowledge) -> Job:
-    """Return a job as policies know it: what it says of itself, and what its family did."""
+    """Return a job as policies know it: what it says of itself, and what is known of its kind."""
     hints: dict[str, float | str] = {}
-    if knowledge.w_iter:
-        hints["observations"] = knowledge.observations
-    period = begin.hints.period or knowledge.w_iter
+    w_iter = _median(knowledge.w_iter)
+    if w_iter:
+        hints["observations"] = knowledge.iterations
+    period = begin.hints.period or w_iter
     if begin.hints.phases and period:
         hints |= {"phases": begin.hints.phases, "period": period}
+    bandwidths = knowledge.bandwidths
+    if bandwidths:
+        hints["curve"] = knowledge.source
     return Job(
         id=id,
         serial=serial,
@@ -54,7 +59,14 @@ def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Know
         processes=begin.processes,
         user=begin.user,
         executable=begin.executable,
-        w_iter=knowledge.w_iter,
-        curve=Curve.of(dict(knowledge.curve)) if knowledge.curve else None,
+        w_iter=w_iter,
+        curve=Curve.of(bandwidths) if bandwidths else None,
+        volume=_median(knowledge.volume),
+        compute=_median(knowledge.compute),
+        per_phase=True,
         hints=hints,
     )
+
+
+def _median(spread: Spread | None) -> float | None:
+    return None if spread is None else spread.median

@@ -1,10 +1,13 @@
 """Which I/O nodes each running job has."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from penstock.errors import InputError, unknown
 from penstock.live.protocol.messages import Node, NodeMap
+from penstock.live.protocol.shared_page import MAP_NODES
+from penstock.model import JobId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,19 @@ class Assignment:
     def reaches(self, node: Node) -> bool:
         """Tell whether the job can reach an I/O node: on its host, or its user's over TCP."""
         return self.local if node.transport == "unix" else node.user in ("", self.user)
+
+
+class IoNodePath(NamedTuple):
+    """Where the data of a job goes: the I/O nodes that it can use (none: direct)."""
+
+    numbers: tuple[int, ...]
+    maps: int = 0  # sent to it so far: equal paths at two times were equal in between
+
+
+def same_count(paths: Mapping[JobId, IoNodePath]) -> int | None:
+    """Return how many I/O nodes all members of a job have; None: they have different ones."""
+    numbers = {path.numbers for path in paths.values()}
+    return len(numbers.pop()) if len(numbers) == 1 else None
 
 
 class IoNodeMap:
@@ -103,13 +119,18 @@ class IoNodeMap:
         return {job: self.map(job) for job, had in self._jobs.items() if number in had.numbers}
 
     def map(self, job: str) -> NodeMap:
-        """Return a job's map: its I/O nodes that are up and that it can reach."""
+        """Return a job's map: its I/O nodes that are up and that it can reach.
+
+        One host uses at most MAP_NODES of them; the hosts of a job use different ones, unless its
+        files are striped: a stripe is on the same I/O node for all hosts.
+        """
         assigned = self._jobs[job]
-        first = assigned.first % max(len(assigned.numbers), 1)
+        apart = 1 if len(assigned.numbers) <= MAP_NODES else MAP_NODES
+        first = apart * assigned.first % max(len(assigned.numbers), 1)
         order = assigned.numbers[first:] + assigned.numbers[:first]
         nodes = [self._up[k] for k in order if k in self._up]
         nodes = [node for node in nodes if assigned.reaches(node)]
-        return NodeMap(nodes=nodes, stripe=assigned.stripe)
+        return NodeMap(nodes=nodes[:MAP_NODES], stripe=assigned.stripe)
 
     def numbers(self, job: str) -> tuple[int, ...]:
         """Return the numbers of a job's I/O nodes, whether they are up or not."""

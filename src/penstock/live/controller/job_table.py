@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from penstock.errors import InputError, unknown
+from penstock.learn.observations import ObservedPhase
 from penstock.live.protocol.job_record import (
     FAIL_OPENS,
     JobRecord,
@@ -20,6 +21,7 @@ from penstock.live.protocol.messages import BeginJob, Usage
 from penstock.live.protocol.shared_page import JOB_BYTES
 from penstock.live.protocol.users import uid_of
 from penstock.live.store import Family, Knowledge, StoreError, Totals, WriteBehind
+from penstock.model import Job
 
 LISTED = 100
 """Ended jobs that are still listed; totals are of all."""
@@ -263,12 +265,18 @@ class JobArchive:
         return number.isascii() and number.isdigit() and int(number) <= self.store.memory.serial
 
     def knowledge(self, job: JobEntry) -> Knowledge | None:
-        """Return what is known of a job's family."""
+        """Return what is known of a job's application."""
         begin = job.begin
         recalled = self.store.recall(
             Family(user=begin.user, executable=begin.executable, nodes=begin.nodes)
         )
         return None if recalled is None else recalled.knowledge
+
+    def learn(self, job: Job, io_nodes: int, phase: ObservedPhase) -> None:
+        """Keep what a phase shows of its application."""
+        family = Family(user=job.user, executable=job.executable, nodes=job.nodes)
+        known = self.store.families.known(family)
+        self.store.learn(family, known.plus(io_nodes, phase, self._clock()))
 
     def resumed(self, job: JobEntry, earlier: JobRecord) -> None:
         """Continue an earlier job: keep its start time, and no longer count it as lost."""
@@ -287,27 +295,9 @@ class JobArchive:
         """Keep the progress of a running job."""
         self.store.running(record)
 
-    def ended(self, record: JobRecord, *, remapped: bool) -> None:
-        """Keep a job that ended, and what its phases teach about its family."""
+    def ended(self, record: JobRecord) -> None:
+        """Keep a job that ended."""
         self.store.ended(record)
-        if record.turn_waited_seconds is None or not record.phases:
-            return
-        family = Family(user=record.user, executable=record.executable, nodes=record.nodes)
-        recalled = self.store.recall(family)
-        curve = {} if recalled is None else dict(recalled.knowledge.curve or {})
-        if not remapped and record.bandwidth:  # it had this number of I/O nodes all the time
-            curve[len(record.io_nodes)] = record.bandwidth
-        self.store.learn(
-            family,
-            Knowledge(
-                w_iter=record.w_iter,
-                observations=record.phases,
-                phase_bytes=record.phase_bytes,
-                bandwidth=record.bandwidth,
-                curve=curve or None,
-                updated=self._clock(),
-            ),
-        )
 
     def reported_late(self, record: JobRecord, lost: JobRecord | None) -> None:
         """Keep a job whose end alone was reported; `lost`: it was counted as lost before."""

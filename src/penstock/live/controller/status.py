@@ -48,6 +48,11 @@ async def site_status(controller: "Controller") -> messages.Status:
         modes=turn_service.modes.users,
         turns=turn_service.turns.turns,
         tuning=None if controller.tuning is None else controller.tuning.status(),
+        allocation=(
+            None
+            if turn_service.allocations is None
+            else turn_service.allocations.status(controller.moves)
+        ),
         refused=controller.refusals.total,
         policy_failures=turn_service.failures,
     )

@@ -6,24 +6,30 @@ service has those.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.core.ledger import Ledger, decide
 from penstock.core.manager import Manager
 from penstock.core.wait import Wait, heaviest, release_overdue
+from penstock.learn.observations import ObservedPhase
 from penstock.learn.phases import MEASURABLE
+from penstock.live.controller.io_node_map import IoNodePath
 from penstock.model import (
     Action,
     Admit,
+    Curve,
     Event,
     Hold,
     Job,
     JobEnded,
     JobId,
     JobStarted,
+    NodeDown,
+    NodeUp,
     PhaseBegan,
     PhaseEnded,
+    Pinned,
     ResourceId,
     Woke,
 )
@@ -63,7 +69,9 @@ class Phase(Wait):
     """A phase in progress."""
 
     number: int
-    alone: bool = True  # no other phase was in progress meanwhile
+    alone: bool = True  # no other phase moved data while it did
+    compute: float | None = None  # seconds before it
+    paths: Mapping[JobId, IoNodePath] = field(default_factory=dict)  # of its members, at its start
     mode: str = "enforce"  # of its job, now
     observed: bool = False  # for a part of it at least, its job was not made to wait
 
@@ -71,6 +79,14 @@ class Phase(Wait):
         """Note the mode of its job from now on."""
         self.mode = mode
         self.observed = self.observed or mode != "enforce"
+
+    def resume(self, suspended: "Phase") -> None:
+        """Continue a phase that yielded its turn, or fell silent.
+
+        What it transferred until then took longer than it takes without an interruption.
+        """
+        self.waited, self.compute, self.alone = suspended.waited, suspended.compute, False
+        self.observed = self.observed or suspended.observed
 
     @property
     def moves_since(self) -> float | None:
@@ -91,11 +107,31 @@ class TurnState:
     waited: float = 0.0
     would_have_waited: float = 0.0  # in phases, or parts of them, that were only observed
     transferred: float = 0.0
-    bandwidth: float = 0.0  # bytes per second: of its best phase, fading, or of its family
+    curve: Curve | None = None  # of its application
+    io_nodes: int | None = None  # how many it has; None: not known
+    bandwidth: float = 0.0  # bytes per second with those: of its best phase, fading, or its curve
     best: float = 0.0  # bytes per second, of the best phase of this run
     alone: bool = False  # one of its phases was alone: `bandwidth` is what it can do
-    volume: float | None = None  # bytes per phase, according to its user or its family
+    volume: float | None = None  # bytes per phase, according to its user or its application
+    idle_since: float | None = None  # the end of its last phase, or its start; None: not known
     last_report: float = 0.0
+
+    def use(self, io_nodes: int | None) -> None:
+        """It has this many I/O nodes: what it did with another number says nothing."""
+        if io_nodes != self.io_nodes:
+            self.io_nodes, self.bandwidth, self.alone = io_nodes, 0.0, False
+            if self.curve is not None and io_nodes in self.curve.counts:
+                self.bandwidth = self.curve.bandwidth(io_nodes)
+
+    def observation(self, phase: Phase, report: PhaseReport) -> ObservedPhase:
+        """Return what a phase that is over shows of the application."""
+        return ObservedPhase(
+            bytes=report.bytes,
+            seconds=round(report.seconds, 6),
+            alone=phase.alone,
+            compute=None if phase.compute is None else round(phase.compute, 6),
+            first=self.phases == 0,
+        )
 
     def isolated(
         self, moved: int, seconds: float, *, alone: bool = True, site: float | None = None
@@ -154,15 +190,19 @@ class Turns:
     fastest: float = 0.0  # bytes per second, over all phases so far
     observer: PhaseObserver = field(default_factory=PhaseObserver)
     _in_phase: set[JobId] = field(default_factory=set, init=False)
+    _silent: set[JobId] = field(default_factory=set, init=False)
+    """Jobs whose turn was taken, and which may still be transferring."""
 
     def __post_init__(self) -> None:
         self.ledger.attend(self.manager)
 
     def started(
-        self, now: float, job: Job, bandwidth: float = 0.0, volume: float | None = None
+        self, now: float, job: Job, volume: float | None = None, *, resumes: bool = False
     ) -> list[Action]:
-        """A job begins; `bandwidth` and `volume` (bytes per phase) are those of its family."""
-        self.states[job.id] = TurnState(bandwidth=bandwidth, last_report=now, volume=volume)
+        """A job begins, or `resumes`; `volume`: bytes per phase, as its user or the store says."""
+        self.states[job.id] = TurnState(
+            curve=job.curve, last_report=now, volume=volume, idle_since=None if resumes else now
+        )
         return self._handle(JobStarted(time=now, job=job))
 
     def ended(self, now: float, job: JobId) -> list[Action]:
@@ -173,6 +213,7 @@ class Turns:
             actions = self._interrupt(now, job)
         finally:  # whatever a policy raises, the job is gone
             del self.states[job]
+            self._silent.discard(job)
             after = self._handle(JobEnded(time=now, job=job))
         return actions + after
 
@@ -201,17 +242,21 @@ class Turns:
             actions = self._interrupt(now, job)  # a phase whose end was not reported
         finally:  # whatever a policy raises: the phase is there to be released
             state.last_report = now
-            state.phase = Phase(number=number, began=now, since=now, alone=self._join(job))
+            state.phase = Phase(number=number, began=now, since=now)
+            if state.idle_since is not None:
+                state.phase.compute = max(now - state.idle_since, 0.0)
+            self._in_phase.add(job)
+            self._silent.discard(job)
             state.phase.set_mode(mode)
             if transferring is not None:
                 state.phase.weight = self._heaviest()
                 state.phase.began -= transferring
                 state.phase.released, state.phase.transfers_since = True, state.phase.began
+                state.phase.alone = False  # nobody knows what it was beside
         suspended, state.suspended = state.suspended, None
         resumed = resumes and suspended is not None
         if suspended is not None and resumed:
-            state.phase.waited = suspended.waited
-            state.phase.observed |= suspended.observed
+            state.phase.resume(suspended)
         io = self.expected_seconds(job, volume)
         moves = state.expected_bytes() if volume is None else volume
         self.observer.phase_expected(job, PhaseEstimate(seconds=io, bytes=moves, resumes=resumed))
@@ -221,6 +266,7 @@ class Turns:
             self.observer.phase_changed(job)
             if state.phase.is_waiting:
                 actions.append(Hold(job=job, resource=FILE_SYSTEM))
+        self.note_overlap()
         return actions
 
     def yield_turn(self, now: float, job: JobId) -> list[Action]:
@@ -233,6 +279,7 @@ class Turns:
         """A job reports that its phase is over."""
         state = self.states[job]
         state.last_report, state.suspended = now, None
+        self._silent.discard(job)
         phase = state.phase
         if phase is None or phase.number != report.number:
             return []
@@ -256,12 +303,17 @@ class Turns:
         """The time of an earlier WakeAt has come."""
         return self._handle(Woke(time=now))
 
+    def resources_changed(self, event: NodeUp | NodeDown | Pinned) -> list[Action]:
+        """A resource comes or goes, or a job is pinned to some."""
+        return self._handle(event)
+
     def release_overdue(self, now: float, longest: float) -> list[Release]:
         """Release phases that waited for longer than any may; their order stays as it is."""
         weight = self._heaviest()
         overdue = list(release_overdue(list(self.waiting()), now, longest, lambda _: weight))
         for job, _ in overdue:
             self.observer.phase_changed(job)
+        self.note_overlap()
         return [Release(job=job, weight=phase.weight) for job, phase in overdue]
 
     def release_all(self, now: float) -> list[Release]:
@@ -270,6 +322,7 @@ class Turns:
         for job, phase in waiting:
             phase.release(now, weight)
             self.observer.phase_changed(job)
+        self.note_overlap()
         return [Release(job=job, weight=weight, failed=True) for job, _ in waiting]
 
     def suspend_silent(self, now: float, longest: float) -> list[Action]:
@@ -283,6 +336,7 @@ class Turns:
             if (phase := state.phase) is not None:
                 phase.release(now, phase.weight)
                 state.suspended = phase
+        self._silent.update(silent)
         return [action for job in silent for action in self._interrupt(now, job)]
 
     def excuse_silence(self, now: float) -> None:
@@ -332,17 +386,19 @@ class Turns:
         bandwidth = self.ledger.site.bandwidth or state.bandwidth or self.fastest
         return volume / bandwidth if volume is not None and bandwidth else None
 
-    def _join(self, job: JobId) -> bool:
-        """Add a phase to those in progress; tell whether it is the only one.
+    def note_overlap(self) -> None:
+        """Note which phases move data beside others now: they show less than their jobs can do.
 
-        Waiting phases count, too: where turns are only observed, they transfer.
+        A phase that waits for its turn moves nothing, unless its job is only observed.
         """
-        for other in self._in_phase if len(self._in_phase) == 1 else ():
-            if (phase := self.states[other].phase) is not None:
+        moving = [
+            phase
+            for job in self._in_phase
+            if (phase := self.states[job].phase) is not None and phase.moves_since is not None
+        ]
+        if len(moving) + len(self._silent) > 1:
+            for phase in moving:
                 phase.alone = False
-        alone = not self._in_phase
-        self._in_phase.add(job)
-        return alone
 
     def _interrupt(self, now: float, job: JobId) -> list[Action]:
         return [] if self.states[job].phase is None else self._end(now, job, 0.0)
@@ -350,9 +406,14 @@ class Turns:
     def _end(
         self, now: float, job: JobId, io: float, report: PhaseReport | None = None
     ) -> list[Action]:
-        self.states[job].phase = None
+        state = self.states[job]
+        state.phase = None
         self._in_phase.discard(job)
         idle = 0.0 if report is None else max(report.idle, 0.0)
+        if report is None:
+            state.idle_since = None
+        elif not report.small:  # a job that moves little computes all the while
+            state.idle_since = now - idle
         self.observer.phase_ended(job, now - idle, report)
         if not self.manager.in_phase(job):
             return []
@@ -371,6 +432,8 @@ class Turns:
         self.record(event, actions, moved, False, seconds)
         for action in actions:
             self._apply(action)
+        if actions:
+            self.note_overlap()
         return actions
 
     def _apply(self, action: Action) -> None:

@@ -91,3 +91,19 @@ class TuningStatus(msgspec.Struct, frozen=True, kw_only=True):
     exploring: Annotated[list[str], Meta(description="Parameters being explored now.")]
     contexts: Annotated[Count, Meta(description="Access patterns seen so far.")]
     faults: Annotated[Count, Meta(description="Exceptions of tuners.")]
+
+
+class AllocationStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How a site's I/O nodes are given to jobs."""
+
+    policy: Annotated[str, Meta(description="Says how many I/O nodes each job gets.")]
+    placement: Annotated[str, Meta(description="Says which ones.")]
+    fallback: Annotated[str, Meta(description="For jobs of which too little is known.")]
+    settle: Annotated[
+        float, Meta(description="Seconds that such a job runs before others make room for it.")
+    ]
+    moves: Annotated[Count, Meta(description="Times that a running job was given other I/O nodes.")]
+    reasons: Annotated[
+        dict[str, int],
+        Meta(description="Times that I/O nodes were decided on for a job, by reason."),
+    ]

@@ -14,7 +14,9 @@ import msgspec
 from msgspec import Meta
 
 from penstock.io_node_settings import IoNodeSettings
-from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus
+from penstock.learn.knowledge import MOST_IMPORTED, ImportedApplication
+from penstock.live.protocol.application_record import ApplicationRecord
+from penstock.live.protocol.io_node_record import AllocationStatus, IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ Counts = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_le
 """A job's counters: untrusted input, so bounded."""
 IoNodeNumber = Annotated[str, Meta(pattern=r"^[0-9]{1,4}\Z")]
 Hint = Annotated[float, Meta(gt=0, le=1e18)]
+Application = Annotated[str, Meta(max_length=512)]
+"""The name of an application; agents send `penstock.learn.applications.bounded` ones."""
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
 Seconds = Annotated[float, Meta(ge=0, le=1e11)]
 """Since the epoch."""
@@ -193,7 +197,7 @@ class BeginJob(Message, frozen=True, kw_only=True, tag="Begin"):
     user: str
     io_nodes: int | None = None  # how many it asks for; None: the site's default
     protocol: int = 1
-    executable: str = ""
+    executable: Application = ""  # of the user, the batch system, or found in the command
     nodes: Positive = 1  # compute nodes
     processes: Positive | None = None
     resumes: str | None = None  # its id at a controller that is gone
@@ -291,7 +295,7 @@ class Heartbeat(Message, frozen=True, kw_only=True, tag="Beat"):
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where a job's data went; an agent of an older version does not say."""
 
-    io_nodes: Annotated[dict[IoNodeNumber, Count], Meta(max_length=64)] = {}  # bytes by number
+    io_nodes: Annotated[dict[IoNodeNumber, Count], Meta(max_length=1024)] = {}  # bytes by number
     directories: Annotated[list[Annotated[str, Meta(max_length=256)]], Meta(max_length=8)] = []
     """The first directories outside the roots in which it opened files for writing."""
 
@@ -362,10 +366,48 @@ class Status(Message, frozen=True, kw_only=True):
     modes: dict[str, str] = {}  # of users with a mode of their own
     turns: int = 0  # granted so far
     tuning: TuningStatus | None = None  # None: nothing is tuned
+    allocation: AllocationStatus | None = None  # None: jobs have what they ask for, or all
     directories: dict[str, list[str]] = {}
     """By job: where it wrote outside the roots; of jobs whose paths the requester may know."""
     refused: int = 0  # connections, jobs and requests since the controller started
     policy_failures: int = 0  # times that the policy raised an exception or gave invalid answers
+
+
+class GetApplications(Message, frozen=True, kw_only=True):
+    """Ask what is known of applications. Answer: Applications, from number `first` of the list on.
+
+    The list is that of the first such message of a connection with `first` = 0.
+    """
+
+    first: Count = 0
+    user: str | None = None  # None: all that the requester may see
+
+
+class Applications(Message, frozen=True, kw_only=True):
+    """A part of what is known; `next` is the number of the first that is missing."""
+
+    applications: list[ApplicationRecord]
+    next: int | None = None
+
+
+class ImportKnowledge(Message, frozen=True, kw_only=True):
+    """Add what a file says of applications: of all, or of none. Answer: Done."""
+
+    applications: Annotated[list[ImportedApplication], Meta(max_length=MOST_IMPORTED)]
+
+
+class ForgetApplications(Message, frozen=True, kw_only=True):
+    """Remove what is known of a user's applications. Answer: Forgotten."""
+
+    user: str
+    application: str | None = None  # None: of all
+    nodes: Positive | None = None  # None: of all sizes
+
+
+class Forgotten(Message, frozen=True, kw_only=True):
+    """How many applications were removed."""
+
+    applications: int
 
 
 class Stop(Message, frozen=True, kw_only=True):

@@ -20,17 +20,19 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    column,
     inspect,
     select,
+    table,
 )
 
 from penstock.errors import InputError
+from penstock.learn.knowledge import Imported, Knowledge
+from penstock.learn.observations import History, ObservedPhase
 from penstock.live.protocol.job_record import JobRecord, direct_bytes, fail_opens, forwarded_bytes
-from penstock.live.store.rows import Family, Knowledge, storable
+from penstock.live.store.rows import Family, storable
 
-VERSION = 1
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
-"""Functions that make version n + 1 out of version n."""
+VERSION = 2
 LONGEST_COMMAND = 4096
 """Bytes of a command line that are stored."""
 _WHOLE = 2**63 - 1
@@ -60,17 +62,14 @@ def _job_columns() -> list[Column[Any]]:
 
 version = Table("penstock_schema", metadata, Column("version", BigInteger, nullable=False))
 families = Table(
-    "penstock_families",
+    "penstock_applications",
     metadata,
     Column("user", Text, primary_key=True),
     Column("executable", Text, primary_key=True),
     Column("nodes", BigInteger, primary_key=True, autoincrement=False),
-    Column("w_iter", Double),
-    Column("observations", BigInteger, nullable=False),
-    Column("phase_bytes", Double),
-    Column("bandwidth", Double),
+    _json("history", dict[int, tuple[ObservedPhase, ...]], nullable=False),
+    _json("imported", Imported, nullable=False),
     Column("pattern", Text),
-    _json("curve", dict[int, float] | None),
     Column("updated", Double, nullable=False),
 )
 running = Table(
@@ -102,6 +101,40 @@ counts = Table(
     Column("name", Text, primary_key=True),
     Column("value", BigInteger, nullable=False),
 )
+
+
+def _observations(connection: Connection) -> None:
+    """Version 2 keeps observed phases.
+
+    Version 1 had a bandwidth, and a curve of such bandwidths, that a job may have had with another
+    number of I/O nodes, or beside others: they stay in its table, which is no longer used.
+    """
+    families.create(connection)
+    earlier = table(
+        "penstock_families",
+        *map(column, ("user", "executable", "nodes", "w_iter", "observations", "phase_bytes")),
+        *map(column, ("pattern", "updated")),
+    )
+    rows = [
+        {
+            **{name: old[name] for name in ("user", "executable", "nodes", "pattern", "updated")},
+            "history": "{}",
+            "imported": _text(
+                Imported(
+                    volume=old["phase_bytes"],
+                    w_iter=old["w_iter"],
+                    iterations=max(old["observations"], 1),
+                )
+            ),
+        }
+        for old in connection.execute(select(earlier)).mappings()
+    ]
+    if rows:
+        connection.execute(families.insert(), rows)
+
+
+MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {1: _observations}
+"""Functions that make version n + 1 out of version n."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,18 +199,15 @@ def _command(words: tuple[str, ...]) -> str:
     return msgspec.json.encode(stored).decode()
 
 
-def _curve(curve: Mapping[int, float]) -> str:
-    return _mapping({count: value for count, value in curve.items() if math.isfinite(value)})
-
-
-def _mapping(value: Mapping[Any, float]) -> str:
-    return msgspec.json.encode(dict(value)).decode()
+def _text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 _BY_NAME: dict[str, Callable[[Any], Any]] = {
     "command": lambda words: _command(tuple(words)),
-    "counters": _mapping,
-    "curve": _curve,
+    "counters": lambda counters: _text(dict(counters)),
+    "history": lambda history: _text(history.phases),
+    "imported": _text,
 }
 
 
@@ -240,8 +270,15 @@ def read_ended(row: Sequence[Any]) -> JobRecord:
     return JobRecord(**values, seconds=seconds, io_nodes=[], waits=0)
 
 
-def read_learned(row: Sequence[Any]) -> tuple[Family, Knowledge]:
-    """Return the family of a row, and its knowledge."""
+def read_family(row: Sequence[Any]) -> tuple[Family, Sequence[Any]]:
+    """Return the family of a row, and the row: its knowledge is read when it is needed."""
+    user, executable, nodes, *_ = row
+    return Family(user=user, executable=executable, nodes=nodes), row
+
+
+def read_knowledge(row: Sequence[Any]) -> Knowledge:
+    """Return the knowledge in a row of families; ValueError: a foreign value."""
     values = _values(families, row)
-    family = Family(**{key.name: values.pop(key.name) for key in families.primary_key})
-    return family, Knowledge(**values)
+    for key in families.primary_key:
+        del values[key.name]
+    return Knowledge(**values | {"history": History(values["history"])})

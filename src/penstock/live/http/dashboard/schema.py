@@ -116,7 +116,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     w_iter: float | None
     observations: Count
     phase_bytes: float | None
-    bandwidth: float | None
+    compute_seconds: float | None  # per phase
     curve: dict[str, float]  # bytes per second by number of I/O nodes
 
 
