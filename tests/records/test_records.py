@@ -23,7 +23,8 @@ from strategies import examples
 from penstock import registry
 from penstock.core.ledger import KNOWN
 from penstock.errors import InputError
-from penstock.live.controller.turns import PhaseReport, Turns
+from penstock.live.controller.turn_state import PhaseReport
+from penstock.live.controller.turns import Turns
 from penstock.model import (
     Admit,
     Event,

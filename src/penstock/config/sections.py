@@ -96,6 +96,13 @@ class SharingSection(Section, frozen=True, kw_only=True):
         ),
     ] = "set-10"
     options: Options = msgspec.field(default_factory=dict)
+    scope: Annotated[
+        Literal["file-system", "io-node"],
+        Meta(
+            description="what turns are taken on, live: the file system as a whole, or each I/O "
+            "node, so that jobs behind different ones do not wait for each other"
+        ),
+    ] = "file-system"
 
     def sharing(self) -> Sharing:
         """Return the policy, made with its options."""

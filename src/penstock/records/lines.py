@@ -113,6 +113,9 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     job's w_iter, weighted by its hint `observations`."""
     fair_users: bool = False
     """Turns alternate between users."""
+    scope: str = "file-system"
+    """What turns were taken on; with "io-node", resources of phases are I/O nodes. In a simulation
+    they are those of the site."""
     mode: str | None = None
     """The site's mode while this part was written: a change begins a new part. None: the record was
     made before modes were recorded."""

@@ -13,7 +13,8 @@ from penstock.core.ledger import Ledger
 from penstock.core.manager import Manager
 from penstock.learn.knowledge import Imported
 from penstock.live.controller.core_inputs import policy_job
-from penstock.live.controller.turns import PhaseReport, Turns
+from penstock.live.controller.turn_state import PhaseReport
+from penstock.live.controller.turns import Turns
 from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
 from penstock.model import Admit, Curve, Job, PhaseBegan, Site

@@ -10,7 +10,8 @@ from penstock.core.ledger import Ledger, knows
 from penstock.core.manager import Manager
 from penstock.errors import InputError
 from penstock.learn.knowledge import Imported
-from penstock.live.controller.turns import FILE_SYSTEM, PhaseReport, Release, Turns
+from penstock.live.controller.turn_state import PhaseReport, Release
+from penstock.live.controller.turns import FILE_SYSTEM, Turns
 from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
 from penstock.model import Action, Admit, Curve, Event, Hold, Job, JobEnded, PhaseEnded, Site, View

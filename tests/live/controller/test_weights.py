@@ -23,7 +23,7 @@ class Site:
             Config(live=LiveSection(mode=mode)),
             io_nodes=1,
             send=lambda _, __: None,
-            set_weights=lambda weights: setattr(self, "weights", weights),
+            set_weights=lambda weights, _: setattr(self, "weights", weights),
             path=lambda _: IoNodePath((0,)),
             assign=lambda _: None,
             clock=lambda: self.now,

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from penstock import units
 from penstock.cli.common import live_options
-from penstock.cli.common.output import emit_json, json_option, table, tuned_value
+from penstock.cli.common.output import emit_json, json_option, show_scope, table, tuned_value
 from penstock.errors import InputError, error_prefix
 from penstock.live.controller.explain import behind
 from penstock.live.deployment import launcher
@@ -89,6 +89,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the site at a sample, with rates since the sample before."""
 
     policy: str
+    scope: str  # sharing.scope
     mode: str
     modes: dict[str, str]
     turns: int
@@ -194,6 +195,7 @@ def view(before: Sample, after: Sample) -> View:
         forwarded = []
     return View(
         policy=status.policy,
+        scope=status.scope,
         mode=status.mode,
         modes=status.modes,
         turns=status.turns,
@@ -306,7 +308,7 @@ def _head(view: View) -> str:
     numbers = ", ".join(f"{doing.count(what)} {what}" for what in ORDER if what in doing)
     clock = time.strftime("%H:%M:%S")
     mode = view.mode + (f" ({others})" if others else "")
-    head = f"{clock}  {view.policy}, {mode}; turns granted: {view.turns:,}"
+    head = f"{clock}  {view.policy}{show_scope(view.scope)}, {mode}; turns granted: {view.turns:,}"
     if failures := view.policy_failures:
         head += f"; the policy FAILED {show_count(failures, 'time')}: see the controller's log"
     return head + (f"; {numbers}" if numbers else "")

@@ -4,18 +4,18 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from penstock.errors import InputError
-from penstock.files import reason
 from penstock.live.controller.application_requests import ApplicationRequests
 from penstock.live.controller.explain import advised
 from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.io_node_map import IoNodeMap, IoNodePath
+from penstock.live.controller.io_node_weights import IoNodeWeights
 from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.controller.job_table import JobArchive, JobEntry, JobObserver, JobTable
 from penstock.live.controller.listeners import LocalListener
@@ -36,7 +36,7 @@ from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import uid_of
 from penstock.live.store import Store, WriteBehind
-from penstock.model import Assign
+from penstock.model import Assign, JobId
 from penstock.records import RecordWriter, Retention
 
 RECONNECT_SECONDS = 10.0
@@ -76,11 +76,12 @@ class Controller:
             down=self._node_down,
             clock=clock,
         )
+        self._weights = IoNodeWeights(self.io_nodes, self._group)
         self.turn_service = TurnService(
             deployment.config,
             io_nodes=deployment.all_io_nodes,
             send=self._send,
-            set_weights=self._set_weights,
+            set_weights=self._weights.set,
             path=self._path,
             assign=self._assign,
             learn=self.archive.learn,
@@ -182,8 +183,7 @@ class Controller:
         for job, mapped in self.io_node_map.node_up(node).items():
             self._push(job, mapped)
         self.turn_service.node_up(node)
-        if self.turn_service.weights:
-            self._set_weights(self.turn_service.weights)
+        self._weights.send_again()
         if self.tuning is not None:
             self.tuning.up(node.number)
 
@@ -231,26 +231,17 @@ class Controller:
                 *(job.id, sorted(before), sorted(job.io_nodes)),
             )
 
-    def _set_weights(self, weights: Mapping[str, float]) -> None:
-        if self.deployment.all_users:
-            users = {job.id: uid_of(job.begin.user) for job in self.jobs.running.values()}
-            weights = {f"{users[job]}/{job}": w for job, w in weights.items() if job in users}
-        self._do_soon(self._send_weights(messages.SetWeights(weights=weights)))
+    def _group(self, job: JobId) -> str | None:
+        """Return the name of a job's queue at the I/O nodes; None: it is gone."""
+        if not self.deployment.all_users:
+            return job
+        entry = self.jobs.running.get(job)
+        return None if entry is None else f"{uid_of(entry.begin.user)}/{job}"
 
     def _do_soon(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _send_weights(self, message: messages.SetWeights) -> None:
-        for io_node in self.io_nodes.nodes:
-            if io_node.node is not None:
-                try:
-                    await self.io_nodes.ask(io_node.number, message, messages.Done)
-                except OSError as error:
-                    log.warning(
-                        "I/O node %d did not take the weights: %s", io_node.number, reason(error)
-                    )
 
     async def _accept_local(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -35,6 +35,7 @@ def record_header(
         remap_delay=allocation.delay(),
         learn={"changes": True, "hysteresis": HYSTERESIS},
         fair_users=config.live.fair_users,
+        scope=config.sharing.scope,
         mode=config.live.mode,
         user_modes=dict(config.live.users),
     )

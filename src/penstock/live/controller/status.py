@@ -11,7 +11,8 @@ from msgspec import structs
 from penstock.files import reason
 from penstock.live.controller.io_nodes import IoNode
 from penstock.live.controller.policy_watch import Watch
-from penstock.live.controller.turns import Phase, Turns, TurnState
+from penstock.live.controller.turn_state import Phase, TurnState
+from penstock.live.controller.turns import Turns
 from penstock.live.deployment.spec import ANSWER_TIMEOUT
 from penstock.live.protocol import messages
 from penstock.live.protocol.io_node_record import IoNodeRecord
@@ -43,6 +44,7 @@ async def site_status(controller: "Controller") -> messages.Status:
         direct_bytes=totals.direct_bytes,
         fail_open_total=totals.fail_opens,
         policy=turn_service.policy,
+        scope=turn_service.header.scope,
         mode=turn_service.modes.site,
         bandwidth=turn_service.turns.ledger.site.bandwidth,
         modes=turn_service.modes.users,

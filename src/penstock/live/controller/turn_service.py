@@ -16,17 +16,20 @@ from penstock.config import Config
 from penstock.config.sections import MODES
 from penstock.core.arbiter import EXPLORE
 from penstock.core.ledger import knows
+from penstock.errors import InputError
 from penstock.learn.observations import ObservedPhase
 from penstock.live.controller.arbitration import Allocations, with_arbitration
 from penstock.live.controller.core_inputs import policy_job, record_header
 from penstock.live.controller.gate_slices import GateSlicer
 from penstock.live.controller.io_node_map import IoNodePath, same_count
+from penstock.live.controller.io_node_weights import OutOfTurn
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.modes import DEFAULT, Modes
 from penstock.live.controller.multi_host_jobs import MultiHostJob, MultiHostJobs
 from penstock.live.controller.policy_watch import Watch, failure_text, unwatched
 from penstock.live.controller.status import TurnWaits, with_progress, with_turn
-from penstock.live.controller.turns import PhaseReport, Release, Turns, TurnState
+from penstock.live.controller.turn_state import PhaseReport, Release, TurnState
+from penstock.live.controller.turns import FILE_SYSTEM, Turns
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.messages import COUNTER_INTERVAL
@@ -42,6 +45,7 @@ from penstock.model import (
     NodeDown,
     NodeUp,
     Pinned,
+    ResourceId,
     WakeAt,
 )
 from penstock.records import RecordWriter
@@ -67,7 +71,7 @@ class TurnService:
         *,
         io_nodes: int,
         send: Callable[[JobId, messages.Message], None],
-        set_weights: Callable[[Mapping[JobId, float]], None],
+        set_weights: Callable[[Mapping[JobId, float], OutOfTurn], None],
         path: Callable[[JobId], IoNodePath],
         assign: Callable[[Assign], None],
         learn: Callable[[Job, int, ObservedPhase], None] = lambda *_: None,
@@ -77,7 +81,6 @@ class TurnService:
         watch: Watch = unwatched,
     ) -> None:
         """`send` sends a message to a job, `set_weights` the weights of jobs to the I/O nodes.
-
         `path` returns the I/O nodes that a job can use now, `learn` takes each phase that is over
         with the number of I/O nodes that its job had from its beginning to its end. `watch` ends
         decisions that take too long.
@@ -89,6 +92,11 @@ class TurnService:
         )
         self.header = with_arbitration(header, config)
         knows(config.sharing.sharing().needs)
+        if config.sharing.scope == "io-node" and not io_nodes:
+            raise InputError(
+                "sharing.scope is 'io-node', and there is no I/O node; give --io-nodes, or "
+                "sharing.scope = 'file-system'"
+            )
         arbiter = self.header.arbiter()
         self.allocations = None if arbiter is None else Allocations(self.header, arbiter)
         """What was decided on jobs' I/O nodes; None: nothing is."""
@@ -106,6 +114,9 @@ class TurnService:
         """The weights that the I/O nodes were sent."""
         self._send, self._set_weights, self._assign = send, set_weights, assign
         self._path, self._learn = path, learn
+        self._by_io_node = config.sharing.scope == "io-node"
+        self._out_of_turn: dict[ResourceId, set[JobId]] = {}
+        """What the I/O nodes were sent, by I/O node."""
         self._slicer = GateSlicer(self._direct_weights, self._set_gate)
         self._multi_host = MultiHostJobs()
         self._jobs: dict[JobId, JobEntry] = {}
@@ -243,6 +254,7 @@ class TurnService:
                 whole.id,
                 whole.phase,
                 message.bytes,
+                resources=self._resources(paths),
                 resumes=resumes,
                 transferring=message.transferring if self._is_enforced(whole.id) else None,
                 mode=self._mode(whole.id),
@@ -376,14 +388,14 @@ class TurnService:
         for action in actions:
             match action:
                 case Admit(job=id, weight=weight):
-                    weights[id] = weight
-                    if self.turns.begins_turn(id):
+                    if self.turns.begins_turn(id) and id not in weights:
                         self._send_turn(id, messages.Turn(phase=0, weight=weight))
+                    weights[id] = weight
                 case Release(job=id, weight=weight, failed=failed):
                     weights[id] = weight
                     turn = messages.Turn(phase=0, weight=weight, overdue=True, failed=failed)
                     self._send_turn(id, turn)
-                case Hold(job=id):
+                case Hold(job=id) if self.turns.is_waiting(id):
                     behind = self.turns.manager.ahead_of(id)
                     self._send_turn(id, messages.Hold(phase=0, behind=behind))
                 case Assign():
@@ -434,6 +446,12 @@ class TurnService:
         count = same_count(phase.paths)
         if count is not None and phase.paths == self._paths(id):
             self._learn(self.turns.manager.jobs[id], count, state.observation(phase, report))
+
+    def _resources(self, paths: Mapping[JobId, IoNodePath]) -> tuple[ResourceId, ...]:
+        """Return what a phase on these paths takes turns on."""
+        if not self._by_io_node:
+            return (FILE_SYSTEM,)
+        return tuple(sorted({number for path in paths.values() for number in path.numbers}))
 
     def _paths(self, id: JobId) -> dict[JobId, IoNodePath]:
         # A member that is ending is no longer on any path.
@@ -500,6 +518,18 @@ class TurnService:
     def _send_weights(self, weights: Mapping[JobId, float]) -> None:
         """Send the weights of all jobs to the I/O nodes, if one changed: they keep no others."""
         changed = {job: w for job, w in weights.items() if self.weights.get(job, 1.0) != w}
-        if changed:
+        out_of_turn = self._find_out_of_turn() if self._by_io_node else {}
+        if changed or out_of_turn != self._out_of_turn:
             self.weights |= changed
-            self._set_weights(dict(self.weights))
+            self._out_of_turn = out_of_turn
+            self._set_weights(dict(self.weights), out_of_turn)
+
+    def _find_out_of_turn(self) -> dict[ResourceId, set[JobId]]:
+        """Return the members, by I/O node, that have there what others leave."""
+        members = {
+            io_node: {
+                member for id in jobs if self._is_enforced(id) for member in self.members(id)
+            }
+            for io_node, jobs in self.turns.out_of_turn().items()
+        }
+        return {io_node: jobs for io_node, jobs in members.items() if jobs}

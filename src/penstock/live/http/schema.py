@@ -60,6 +60,7 @@ class SiteBase(Answer, frozen=True, kw_only=True):
     direct_bytes: Count
     fail_open_total: Count
     policy: str
+    scope: str  # sharing.scope: what turns are taken on
     mode: str
     bandwidth: float | None  # site.bandwidth, in bytes per second
     turns: Count

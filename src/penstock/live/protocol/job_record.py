@@ -176,7 +176,8 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
         float,
         Meta(
             description="Share granted: its weight over the weights of all that transfer now, with "
-            "or without a turn."
+            "or without a turn; with sharing.scope = 'io-node', of those on each of its I/O nodes, "
+            "the mean."
         ),
     ] = 0.0
     out_of_turn: Annotated[

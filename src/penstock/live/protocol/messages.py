@@ -361,6 +361,7 @@ class Status(Message, frozen=True, kw_only=True):
     direct_bytes: int
     fail_open_total: int
     policy: str = ""
+    scope: str = "file-system"  # sharing.scope: what turns are taken on
     mode: str = "observe"
     bandwidth: float | None = None  # site.bandwidth, in bytes per second, if it is set
     modes: dict[str, str] = {}  # of users with a mode of their own

@@ -122,7 +122,9 @@ def load(record: Record, site: Site | None = None) -> Recording:
         raise InputError(f"{name}: no job in it did any work; take a record of a longer time")
     # In the order of submission, which breaks ties; the sort is stable.
     worked.sort(key=lambda trace: trace.job.serial)
-    bandwidth = _fit(traces, worked, header.site.bandwidth)
+    # What a site declares is the bandwidth of its file system.
+    declared = header.site.bandwidth if header.scope == "file-system" else None
+    bandwidth = _fit(traces, worked, declared)
     try:
         workload = _workload(worked)
     except OverflowError as error:
@@ -164,11 +166,12 @@ def _fit(traces: Traces, worked: Sequence[Trace], declared: float | None) -> Ban
     bandwidth, own = fit(transfers, declared)
     if bandwidth.fitted is None:
         return bandwidth
-    alone = transfers.alone
+    alone, counts = transfers.alone, transfers.counts
     for trace in worked:
-        most = own.get(trace.job.id, bandwidth.fitted * trace.job.max_share)
         for i, place in enumerate(trace.transfer):
             if place != NO_TRANSFER:
+                all_of_it = bandwidth.fitted * counts[place] * trace.job.max_share
+                most = own.get(trace.job.id, all_of_it)
                 took = float(transfers.seconds[place])
                 trace.io[i] = took if alone[place] else min(transfers.bytes[place] / most, took)
     return bandwidth

@@ -70,7 +70,7 @@ class Cuts:
 class Transfer:
     """What a job transferred, from `start` to `end`; bytes and seconds 0: not known.
 
-    It shared the file system by `weight`; `held`: it lost its turn in between.
+    It shared its resources by `weight`; `held`: it lost its turn in between.
     """
 
     job: JobId
@@ -80,6 +80,7 @@ class Transfer:
     seconds: float = 0.0
     weight: float = 1.0
     held: bool = False
+    resources: tuple[ResourceId, ...] = (0,)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,6 +88,7 @@ class _Phase:
     """A phase in progress."""
 
     requested: float
+    resources: tuple[ResourceId, ...]
     parts: set[ResourceId]
     expected: float | None
     longest: float = 0.0
@@ -226,12 +228,14 @@ class Traces:
         earlier = trace.phase
         if event.resumes and earlier is not None and earlier.suspended is not None:
             earlier.requested += self.now - earlier.suspended
-            earlier.parts, earlier.suspended, earlier.held = set(event.resources), None, True
+            earlier.parts = set(event.resources) or {DIRECT_PATH}
+            earlier.suspended, earlier.held = None, True
             return
         if earlier is not None:  # a phase whose policy raised an exception may have no end
             trace = self._cut(trace, goes_on=True)
         trace.phase = _Phase(
             requested=self.now,
+            resources=event.resources,
             parts=set(event.resources) or {DIRECT_PATH},
             expected=event.io,
         )
@@ -245,7 +249,9 @@ class Traces:
             if trace.carried and not trace.end:
                 trace.start = max(0.0, end)
                 self.cuts.phases += 1
-                self.transfers.append(Transfer(trace.job.id, 0.0, trace.start))
+                # It began before the record: on which resources, beside this one, is not known.
+                on = (event.resource,)
+                self.transfers.append(Transfer(trace.job.id, 0.0, trace.start, resources=on))
             return
         phase.parts.discard(event.resource)
         phase.longest = max(phase.longest, event.io)
@@ -287,6 +293,7 @@ class Traces:
                     seconds=min(seconds, took),
                     weight=phase.weight if self._enforced else 1.0,
                     held=phase.held,
+                    resources=phase.resources,
                 )
             )
         unknown = place == NO_TRANSFER and not short
@@ -344,4 +351,8 @@ class Traces:
                 return
             since, weight = phase.admitted, phase.weight
         if end > since:
-            self.transfers.append(Transfer(trace.job.id, since, end, weight=weight, held=True))
+            self.transfers.append(
+                Transfer(
+                    trace.job.id, since, end, weight=weight, held=True, resources=phase.resources
+                )
+            )
