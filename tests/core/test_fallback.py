@@ -275,3 +275,17 @@ def test_a_job_without_the_hint_is_not_explored() -> None:
     site = Live(explore=True)
     site.start("a", 0.0, curve=Curve.of({1: 10.0}))
     assert site.counts == {"a": 1}
+
+
+def test_jobs_of_a_partition_divide_its_resources_and_others_the_rest() -> None:
+    site = Live(all_up=False)
+    for number, partition in enumerate(("gpu", "gpu", "", "")):
+        site.tell(NodeUp(time=0.0, resource=number, partitions=(partition,)))
+    site.start("one", 1.0, curve=STEEP, partition="gpu")
+    site.start("two", 1.0, curve=STEEP)
+    assert set(site.arbiter.assigned["one"]) == {0, 1}
+    assert set(site.arbiter.assigned["two"]) == {2, 3}
+    site.tell(NodeDown(time=2.0, resource=0))
+    site.tell(NodeDown(time=2.0, resource=1))
+    assert site.given("one").reason == "unreachable"
+    assert site.given("two").reason == "policy"

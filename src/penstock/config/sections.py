@@ -288,6 +288,13 @@ class LiveSection(Section, frozen=True, kw_only=True):
     users: Annotated[
         dict[str, Mode], Meta(description="a table of users that have a mode of their own")
     ] = msgspec.field(default_factory=dict)
+    partitions: Annotated[
+        dict[str, list[Annotated[int, Meta(ge=0)]]],
+        Meta(
+            description="a table of Slurm partitions, each with the numbers of its I/O nodes, which "
+            "no other jobs use"
+        ),
+    ] = msgspec.field(default_factory=dict)
     lease: Annotated[
         str | float,
         Meta(description="how long a gate stays closed without a message from the controller"),
@@ -314,6 +321,32 @@ class LiveSection(Section, frozen=True, kw_only=True):
         str | float,
         Meta(description="the age or total size of records to keep, as '90 d'; 0 to keep all"),
     ] = "90 d"
+
+    def tied(self, partition: str) -> str:
+        """Return a partition that has I/O nodes of its own; "" for any other."""
+        return partition if partition in self.partitions else ""
+
+    def partitions_of(self, io_node: int) -> tuple[str, ...]:
+        """Return the partitions that an I/O node serves: "" is all that have none of their own.
+
+        Empty: it serves all jobs.
+        """
+        if not self.partitions:
+            return ()
+        tied = (name for name, numbers in self.partitions.items() if io_node in numbers)
+        return tuple(sorted(tied)) or ("",)
+
+    def check_partitions(self, io_nodes: int) -> None:
+        """Raise InputError for a partition whose I/O nodes are not those of the site."""
+        for name, numbers in self.partitions.items():
+            if not numbers:
+                raise InputError(f"live.partitions.{name} is empty; name I/O nodes, or leave it out")
+            for number in numbers:
+                if number >= io_nodes:
+                    raise InputError(
+                        f"live.partitions.{name} names I/O node {number}; there are {io_nodes}, "
+                        "counted from 0"
+                    )
 
     def check(self) -> None:
         """Raise InputError for times or sizes that are impossible."""

@@ -7,7 +7,7 @@ seconds later (GekkoFWD's clients ask every ten seconds), with what was decided 
 a `sticky` allocator a running job keeps its count.
 
 Jobs that reach the same resources divide these among themselves: those that are up, and that serve
-the job's user and host.
+the job's user, host and partition.
 
 With a `fallback` no decision is ever dropped. The allocator decides for the jobs of which it knows
 what it needs, as if no others ran; the others share what is left by the fallback policy, which
@@ -183,12 +183,12 @@ class Arbiter:
         limits = {r: node for r in up if (node := self._up.get(r)) and node.is_limited}
         if not limits:
             return [(up, view.jobs)] if view.jobs else []
-        groups: dict[tuple[str, str], dict[JobId, Job]] = {}
+        groups: dict[tuple[str, str, str], dict[JobId, Job]] = {}
         for id, job in view.jobs.items():
-            groups.setdefault((job.user, job.host), {})[id] = job
+            groups.setdefault((job.user, job.host, job.partition), {})[id] = job
         reach: dict[tuple[ResourceId, ...], dict[JobId, Job]] = {}
-        for (user, host), jobs in groups.items():
-            usable = tuple(r for r in up if r not in limits or limits[r].serves(user, host))
+        for member, jobs in groups.items():
+            usable = tuple(r for r in up if r not in limits or limits[r].serves(*member))
             reach.setdefault(usable, {}).update(jobs)
         return [(list(usable), jobs) for usable, jobs in reach.items()]
 

@@ -60,22 +60,27 @@ class PhaseEnded(Event):
 class NodeUp(Event):
     """A resource serves (again): from now on jobs may be assigned to it.
 
-    It serves the jobs of one `user`, if that is not empty, and those that began on one `host`, if
-    that is not None.
+    It serves the jobs of one `user`, if that is not empty, those that began on one `host`, if that
+    is not None, and those of some `partitions`, if there are any.
     """
 
     resource: ResourceId
     user: str = ""
     host: str | None = None
+    partitions: tuple[str, ...] = ()
 
     @property
     def is_limited(self) -> bool:
         """Whether some jobs cannot reach it."""
-        return bool(self.user) or self.host is not None
+        return bool(self.user or self.partitions) or self.host is not None
 
-    def serves(self, user: str, host: str) -> bool:
-        """Tell whether a job of this user and host reaches it."""
-        return self.user in ("", user) and self.host in (None, host)
+    def serves(self, user: str, host: str, partition: str = "") -> bool:
+        """Tell whether a job of this user, host and partition reaches it."""
+        return (
+            self.user in ("", user)
+            and self.host in (None, host)
+            and (not self.partitions or partition in self.partitions)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,8 @@ class Job:
     resource that the job can use alone. `curve` is its bandwidth by number of resources, `volume`
     and `compute` what it moves (in the curve's unit) and computes (in seconds) in total, or in any
     fixed stretch of time, or, if `per_phase`, in one iteration; None if unknown. `host` is where it
-    began; empty: the controller's own. `hints` is what its user or a generator says about it.
+    began; empty: the controller's own. `partition` is its batch system's, if that has I/O nodes of
+    its own; empty: those that all other jobs use. `hints` is what its user or a generator says about it.
     """
 
     id: JobId
@@ -34,4 +35,5 @@ class Job:
     compute: float | None = None
     per_phase: bool = False
     host: str = ""
+    partition: str = ""
     hints: Mapping[str, float | str] = field(default_factory=dict)

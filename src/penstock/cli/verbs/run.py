@@ -14,7 +14,7 @@ from penstock.errors import InputError
 from penstock.files import reason
 from penstock.learn.applications import LONGEST_NAME, bounded
 from penstock.live.agent import runner
-from penstock.live.batch.job_comment import job_name
+from penstock.live.batch.job_comment import job_name, job_partition
 from penstock.live.protocol import job_hints
 from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.protocol.state_directory import StateDirectory
@@ -102,6 +102,7 @@ def run(
             command,
             name=name or _default_name(command[0]),
             application=application,
+            partition=job_partition(os.environ),
             io_nodes=wanted.io_nodes if io_nodes is None else io_nodes,
             controller=remote,
             hints=wanted.hints,

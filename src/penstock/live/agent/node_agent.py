@@ -272,6 +272,7 @@ def _begin(adopt: AdoptJob) -> messages.BeginJob:
         executable=adopt.executable,
         nodes=adopt.nodes,
         processes=adopt.processes,
+        partition=adopt.partition,
         io_nodes=adopt.io_nodes,
         hints=adopt.hints,
         team=adopt.job,

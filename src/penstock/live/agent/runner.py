@@ -105,6 +105,7 @@ def run(
     *,
     name: str,
     application: str = "",
+    partition: str = "",
     io_nodes: int | None = None,
     environment: Mapping[str, str] | None = None,
     controller: RemoteController | None = None,
@@ -123,6 +124,7 @@ def run(
         io_nodes=io_nodes,
         protocol=messages.PROTOCOL,
         executable=application or application_of(command),
+        partition=partition,
         hints=hints or messages.Hints(),
     )
     address = controller or state.controller

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from penstock.errors import InputError
-from penstock.live.batch.job_comment import read_comment
+from penstock.live.batch.job_comment import job_partition, read_comment
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.hook_messages import (
@@ -42,6 +42,7 @@ def adopt_message(environment: Mapping[str, str]) -> AdoptJob:
             executable=application,
             nodes=max(int(environment.get("SLURM_JOB_NUM_NODES", "1")), 1),
             processes=_cpus(environment.get("SLURM_JOB_CPUS_PER_NODE", "")) or None,
+            partition=job_partition(environment),
             io_nodes=wanted.io_nodes,
             hints=wanted.hints,
             refused=tuple(refused[:MOST_REFUSED]),

@@ -1,4 +1,4 @@
-"""What Slurm knows of a job's application and its I/O: the job's comment and its name.
+"""What Slurm knows of a job's application and its I/O: the job's comment, name and partition.
 
 A comment may contain `penstock: application=NAME,volume=1GiB,io-nodes=2`, between other words.
 `deploy/slurm/job_submit.lua` adds the job's name as `penstock: job=NAME`, because Slurm does not
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from penstock.learn.applications import bounded, runs_others
 from penstock.live.protocol import job_hints
 from penstock.live.protocol.job_hints import JobHints
+from penstock.live.protocol.messages import LONGEST_PARTITION
 
 LONGEST_COMMENT = 4096
 _OURS = re.compile(r"\bpenstock: ?(\S+)")
@@ -61,3 +62,8 @@ def job_name(environment: Mapping[str, str]) -> str:
     """
     name = environment.get("SLURM_JOB_NAME", "") if "SLURM_JOB_ID" in environment else ""
     return "" if _says_nothing(name) or _SCRIPT.fullmatch(name) else bounded(name)
+
+
+def job_partition(environment: Mapping[str, str]) -> str:
+    """Return the partition of the Slurm job that this process is part of; "" outside of one."""
+    return environment.get("SLURM_JOB_PARTITION", "")[:LONGEST_PARTITION]

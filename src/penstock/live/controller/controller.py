@@ -62,7 +62,11 @@ class Controller:
         self.environment = ProcessEnvironment.prepare(
             deployment.emulate, deployment.roots, self.state.emulator
         )
-        self.io_node_map = IoNodeMap(deployment.all_io_nodes, stripe=deployment.stripe)
+        self.io_node_map = IoNodeMap(
+            deployment.all_io_nodes,
+            stripe=deployment.stripe,
+            partitions_of=deployment.config.live.partitions_of,
+        )
         self.key = deployment.site_key()
         self.refusals = RefusalLog(clock)
         self.quotas = Quotas(deployment.config.live.user_jobs)
@@ -316,6 +320,7 @@ class Controller:
                 job.id,
                 begin.io_nodes,
                 user=begin.user,
+                partition=self.deployment.config.live.tied(begin.partition),
                 local=peer.is_local,
                 serial=job.serial,
             )

@@ -1,6 +1,6 @@
 """Which I/O nodes each running job has."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -41,8 +41,16 @@ def same_count(paths: Mapping[JobId, IoNodePath]) -> int | None:
 class IoNodeMap:
     """Gives I/O nodes to jobs, the least loaded first."""
 
-    def __init__(self, io_nodes: int, *, stripe: int = 0) -> None:
+    def __init__(
+        self,
+        io_nodes: int,
+        *,
+        stripe: int = 0,
+        partitions_of: Callable[[int], tuple[str, ...]] = lambda _: (),
+    ) -> None:
+        """`partitions_of` returns the partitions that an I/O node serves; none: all jobs."""
         self._io_nodes = io_nodes
+        self._partitions_of = partitions_of
         self._stripe = stripe
         self._up: dict[int, Node] = {}
         self._jobs: dict[str, Assignment] = {}
@@ -53,6 +61,7 @@ class IoNodeMap:
         requested: int | None = None,
         *,
         user: str = "",
+        partition: str = "",
         local: bool = True,
         serial: int = 0,
     ) -> NodeMap:
@@ -61,19 +70,29 @@ class IoNodeMap:
         Processes use them in turn. The first one depends on the `serial` number of the job, so that
         jobs of one process spread over the I/O nodes; each host of a job has a number of its own.
         """
-        count = self._io_nodes if requested is None else requested
-        if not 0 <= count <= self._io_nodes:
-            raise InputError(f"{count} I/O nodes are requested; there are {self._io_nodes}")
+        served = [k for k in range(self._io_nodes) if self._serves(k, partition)]
+        count = len(served) if requested is None else requested
+        if not 0 <= count <= len(served):
+            there = f"partition {partition} has" if partition else "there are"
+            raise InputError(f"{count} I/O nodes are requested; {there} {len(served)}")
         load = [0] * self._io_nodes
         for assigned in self._jobs.values():
             for number in assigned.numbers:
                 load[number] += 1
-        order = sorted(range(self._io_nodes), key=lambda k: (k not in self._up, load[k], k))
+        order = sorted(served, key=lambda k: (k not in self._up, load[k], k))
         numbers = tuple(sorted(order[:count]))
         self._jobs[job] = Assignment(
-            numbers=numbers, stripe=self._stripe, user=user, local=local, first=serial
+            numbers=numbers,
+            stripe=self._stripe,
+            user=user,
+            local=local,
+            first=serial,
         )
         return self.map(job)
+
+    def _serves(self, number: int, partition: str) -> bool:
+        partitions = self._partitions_of(number)
+        return not partitions or partition in partitions
 
     def follow(self, job: str, other: str) -> None:
         """Give a job the I/O nodes of another member of the same job."""

@@ -92,6 +92,7 @@ class TurnService:
         )
         self.header = with_arbitration(header, config)
         knows(config.sharing.sharing().needs)
+        config.live.check_partitions(io_nodes)
         if config.sharing.scope == "io-node" and not io_nodes:
             raise InputError(
                 "sharing.scope is 'io-node', and there is no I/O node; give --io-nodes, or "
@@ -102,6 +103,7 @@ class TurnService:
         """What was decided on jobs' I/O nodes; None: nothing is."""
         self.turns = Turns(*self.header.manager(arbiter))
         self.policy = config.sharing.policy
+        self._live = config.live
         self.modes = Modes(config.live.mode, config.live.users)
         self.lease, self.longest_wait = config.live.seconds()
         # A silent agent may keep its job waiting until its gate opens by itself: for a lease after
@@ -187,7 +189,7 @@ class TurnService:
             return
         self._serial += 1
         model = policy_job(job.id, self._serial, job.begin, knowledge)
-        model = replace(model, host=job.host)
+        model = replace(model, host=job.host, partition=self._live.tied(job.begin.partition))
         if self.modes.of(job.begin.user) == "enforce":
             model = replace(model, hints={**model.hints, EXPLORE: 1.0})
         if job.pinned:
@@ -207,7 +209,13 @@ class TurnService:
     def node_up(self, node: messages.Node) -> None:
         """An I/O node serves: on its host, or its user's jobs over TCP."""
         host = "" if node.transport == "unix" else None
-        event = NodeUp(time=self._clock(), resource=node.number, user=node.user, host=host)
+        event = NodeUp(
+            time=self._clock(),
+            resource=node.number,
+            user=node.user,
+            host=host,
+            partitions=self._live.partitions_of(node.number),
+        )
         self._decide(partial(self.turns.resources_changed, event))
 
     def node_down(self, number: int) -> None:

@@ -34,6 +34,7 @@ class AdoptJob(messages.Message, frozen=True, kw_only=True, tag="Adopt"):
     executable: messages.Application = ""
     nodes: messages.Positive = 1
     processes: messages.Positive | None = None
+    partition: messages.Partition = ""
     io_nodes: int | None = None  # as in BeginJob
     hints: messages.Hints = messages.Hints()
     refused: tuple[str, ...] = ()  # why parts of the job's comment are left out: for the log

@@ -32,6 +32,9 @@ IoNodeNumber = Annotated[str, Meta(pattern=r"^[0-9]{1,4}\Z")]
 Hint = Annotated[float, Meta(gt=0, le=1e18)]
 Application = Annotated[str, Meta(max_length=512)]
 """The name of an application; agents send `penstock.learn.applications.bounded` ones."""
+LONGEST_PARTITION = 256
+Partition = Annotated[str, Meta(max_length=LONGEST_PARTITION)]
+"""A partition of the batch system, as the job's environment says; empty: none."""
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
 Seconds = Annotated[float, Meta(ge=0, le=1e11)]
 """Since the epoch."""
@@ -200,6 +203,7 @@ class BeginJob(Message, frozen=True, kw_only=True, tag="Begin"):
     executable: Application = ""  # of the user, the batch system, or found in the command
     nodes: Positive = 1  # compute nodes
     processes: Positive | None = None
+    partition: Partition = ""
     resumes: str | None = None  # its id at a controller that is gone
     counters: Counts = {}  # of a job that resumes, so far
     team: str | None = None  # shared by its agents on several hosts: one turn for all of them
