@@ -291,8 +291,8 @@ class LiveSection(Section, frozen=True, kw_only=True):
     partitions: Annotated[
         dict[str, list[Annotated[int, Meta(ge=0)]]],
         Meta(
-            description="a table of Slurm partitions, each with the numbers of its I/O nodes, which "
-            "no other jobs use"
+            description="a table of Slurm partitions, each with the numbers of its I/O nodes, "
+            "which no other jobs use"
         ),
     ] = msgspec.field(default_factory=dict)
     lease: Annotated[
@@ -340,7 +340,9 @@ class LiveSection(Section, frozen=True, kw_only=True):
         """Raise InputError for a partition whose I/O nodes are not those of the site."""
         for name, numbers in self.partitions.items():
             if not numbers:
-                raise InputError(f"live.partitions.{name} is empty; name I/O nodes, or leave it out")
+                raise InputError(
+                    f"live.partitions.{name} is empty; name I/O nodes, or leave it out"
+                )
             for number in numbers:
                 if number >= io_nodes:
                     raise InputError(

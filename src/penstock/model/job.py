@@ -19,7 +19,8 @@ class Job:
     and `compute` what it moves (in the curve's unit) and computes (in seconds) in total, or in any
     fixed stretch of time, or, if `per_phase`, in one iteration; None if unknown. `host` is where it
     began; empty: the controller's own. `partition` is its batch system's, if that has I/O nodes of
-    its own; empty: those that all other jobs use. `hints` is what its user or a generator says about it.
+    its own; empty: those that all other jobs use. `hints` is what its user or a generator says
+    about it.
     """
 
     id: JobId

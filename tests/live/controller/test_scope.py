@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from live.controller.turn_harness import TurnHarness
 
 from penstock.config import Setting, load
 from penstock.core.manager import SQUEEZED
@@ -14,7 +15,6 @@ from penstock.live.controller.turn_state import PhaseReport
 from penstock.live.controller.turns import Turns
 from penstock.model import Job, Site
 from penstock.records import Header, PolicySpec
-from live.controller.turn_harness import TurnHarness
 
 
 def behind(**io_nodes: tuple[int, ...]) -> TurnHarness:
@@ -55,6 +55,7 @@ def test_a_job_with_one_of_its_turns_transfers_and_has_what_is_left_elsewhere() 
     assert site.begin(site.jobs["b"], 1) == [("b", "Turn", 1)]  # on I/O node 1
     assert site.out_of_turn == {0: {"b"}}
     assert [site.record(job).share for job in "ab"] == [1.0, 0.5]
+    site.now += 1.0
     assert site.end(site.jobs["a"], 1) == []  # it transfers already
     assert site.out_of_turn == {}
     assert site.record("b").share == 1.0
@@ -107,12 +108,15 @@ def test_a_phase_that_waited_too_long_is_as_heavy_as_those_on_its_io_nodes() -> 
     assert [site.record(job).doing for job in "ab"] == ["transferring"] * 2
 
 
-
-
 def turns(policy: str = "exclusive-fcfs") -> Turns:
     header = Header(
-        source="live", run="r", epoch=0.0, began=0.0, site=Site(resources=4, direct=True),
-        sharing=PolicySpec(policy=policy), scope="io-node",
+        source="live",
+        run="r",
+        epoch=0.0,
+        began=0.0,
+        site=Site(resources=4, direct=True),
+        sharing=PolicySpec(policy=policy),
+        scope="io-node",
     )
     return Turns(*header.manager())
 

@@ -535,9 +535,7 @@ class TurnService:
     def _find_out_of_turn(self) -> dict[ResourceId, set[JobId]]:
         """Return the members, by I/O node, that have there what others leave."""
         members = {
-            io_node: {
-                member for id in jobs if self._is_enforced(id) for member in self.members(id)
-            }
+            io_node: {member for id in jobs if self._is_enforced(id) for member in self.members(id)}
             for io_node, jobs in self.turns.out_of_turn().items()
         }
         return {io_node: jobs for io_node, jobs in members.items() if jobs}

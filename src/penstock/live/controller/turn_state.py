@@ -64,10 +64,6 @@ class Phase(Wait):
         self.waited, self.compute, self.alone = suspended.waited, suspended.compute, False
         self.observed = self.observed or suspended.observed
 
-    def competes_with(self, other: "Phase") -> bool:
-        """Tell whether the two use the same resource."""
-        return not set(self.resources).isdisjoint(other.resources)
-
     def has_share_of(self, resource: ResourceId) -> bool:
         """Tell whether it transfers on a resource with its weight.
 

@@ -122,7 +122,7 @@ class Turns:
             self._silent.discard(job)
             state.phase.set_mode(mode)
             if transferring is not None:
-                state.phase.weight = self._heaviest_beside(state.phase)
+                state.phase.weight = self._heaviest()(state.phase)
                 state.phase.began -= transferring
                 state.phase.released, state.phase.transfers_since = True, state.phase.began
                 state.phase.alone = False  # nobody knows what it was beside
@@ -186,9 +186,9 @@ class Turns:
 
     def release_overdue(self, now: float, longest: float) -> list[Release]:
         """Release phases that waited for longer than any may; their order stays as it is."""
-        waiting = dict(self.waiting())
+        waiting, beside = dict(self.waiting()), self._heaviest()
         # Releases of one instant do not change each other's weight.
-        weights = {job: self._heaviest_beside(phase) for job, phase in waiting.items()}
+        weights = {job: beside(phase) for job, phase in waiting.items()}
         overdue = list(release_overdue(waiting.items(), now, longest, weights.__getitem__))
         for job, _ in overdue:
             self.observer.phase_changed(job)
@@ -201,8 +201,8 @@ class Turns:
         So are those that it admitted before it failed, since nobody has told them yet.
         """
         untold = {job: phase.weight for job, phase in self._phases() if self.begins_turn(job)}
-        waiting = dict(self.waiting())
-        weights = {job: self._heaviest_beside(phase) for job, phase in waiting.items()}
+        waiting, beside = dict(self.waiting()), self._heaviest()
+        weights = {job: beside(phase) for job, phase in waiting.items()}
         for job, phase in waiting.items():
             phase.release(now, weights[job])
             self.observer.phase_changed(job)
@@ -269,9 +269,19 @@ class Turns:
             if (phase := self.states[job].phase) is not None:
                 yield job, phase
 
-    def _heaviest_beside(self, phase: Phase) -> float:
-        """Return the weight of a phase that transfers without a turn from now on."""
-        return heaviest(each for _, each in self._phases() if each.competes_with(phase))
+    def _heaviest(self) -> Callable[[Phase], float]:
+        """Return the weight of phases that transfer without a turn from now on."""
+        on: dict[ResourceId, list[Phase]] = {}
+        for _, phase in self._phases():
+            if not phase.is_waiting:
+                for resource in phase.resources:
+                    on.setdefault(resource, []).append(phase)
+        weights = {resource: heaviest(phases) for resource, phases in on.items()}
+
+        def beside(phase: Phase) -> float:
+            return max((weights[r] for r in phase.resources if r in weights), default=1.0)
+
+        return beside
 
     def share(self, job: JobId) -> float:
         """Return the part of its resources that a job is granted now, their mean."""

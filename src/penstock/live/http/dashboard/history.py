@@ -182,7 +182,7 @@ class History(JobObserver, PhaseObserver):
     def open(
         self, lane: Lane, kind: Kind, start: float, weight: float, phase: Phase | None = None
     ) -> None:
-        """Begin an interval, which ends the one before it; `phase`: it transfers on its resources."""
+        """Begin an interval, which ends the one before it; `phase`: the one that transfers."""
         self._close(lane, start)
         lane.kind, lane.since, lane.weight = kind, start, weight
         if phase is not None:
