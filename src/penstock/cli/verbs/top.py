@@ -46,7 +46,7 @@ class Sample:
         """
         jobs: dict[object, int] = {job.id: job.moved_bytes for job in self.status.jobs}
         nodes: dict[object, int] = {
-            node.id: node.moved_bytes for node in self.status.io_nodes if _answers(node)
+            node.id: node.bytes for node in self.status.io_nodes if _answers(node)
         }
         direct = {("direct", job.id): job.direct_bytes for job in self.status.jobs}
         return jobs | nodes | direct
@@ -179,7 +179,7 @@ def view(before: Sample, after: Sample) -> View:
             state=node.state,
             queued=node.queued or 0,
             jobs=len(node.jobs),
-            rate=rate(node.id, node.moved_bytes, float("inf")) if _answers(node) else None,
+            rate=rate(node.id, node.bytes, float("inf")) if _answers(node) else None,
             operation=node.operation or None,
             pattern=node.pattern or None,
             tuned=node.tuned or {},

@@ -80,6 +80,7 @@ async def _io_node(controller: "Controller", io_node: IoNode) -> IoNodeRecord:
         if not isinstance(answer, messages.Failure):
             counters = structs.asdict(answer)
             del counters["node"]
+            counters["bytes"] = answer.read_bytes + answer.write_bytes
             return structs.replace(record, **fields | counters | {"state": "serving"})
         why = answer.error
     except TimeoutError:

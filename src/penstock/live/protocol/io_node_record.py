@@ -26,6 +26,10 @@ class IoNodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     connections: Count | UnsetType = UNSET
     queued: Count | UnsetType = UNSET
     requests: Count | UnsetType = UNSET
+    bytes: Annotated[
+        Count,
+        Meta(description="Bytes read and written by its present process; 0 if it does not answer."),
+    ] = 0
     read_bytes: Count | UnsetType = UNSET
     write_bytes: Count | UnsetType = UNSET
     errors: Count | UnsetType = UNSET
@@ -71,11 +75,6 @@ class IoNodeRecord(IoNodeSummary, frozen=True, kw_only=True):
         """Return the part that anybody may see."""
         names = IoNodeSummary.__struct_fields__
         return IoNodeSummary(**{name: getattr(self, name) for name in names})
-
-    @property
-    def moved_bytes(self) -> int:
-        """Bytes read and written by its present process."""
-        return (self.read_bytes or 0) + (self.write_bytes or 0)
 
 
 class TuningStatus(msgspec.Struct, frozen=True, kw_only=True):
