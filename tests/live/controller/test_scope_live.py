@@ -5,6 +5,7 @@ import json
 import pytest
 from live.controller.turn_deployment import Deployed
 
+from penstock.model import PhaseBegan
 from penstock.records import Record, replay
 
 
@@ -45,6 +46,6 @@ def test_jobs_behind_one_io_node_take_turns_on_it(site: Deployed) -> None:
     places = {
         entry.event.job: entry.event.resources
         for entry in record
-        if type(entry.event).__name__ == "PhaseBegan"
+        if isinstance(entry.event, PhaseBegan)
     }
     assert places == {site.job("one").id: (0,), site.job("three").id: (0,)}
