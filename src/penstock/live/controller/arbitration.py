@@ -5,6 +5,7 @@ import logging
 import msgspec
 
 from penstock.config import OWN, Config
+from penstock.config.sections import DIVIDES
 from penstock.core import arbiter as core
 from penstock.core.allotment import FALLBACKS, REASONS, Allotment
 from penstock.core.arbiter import Arbiter
@@ -15,8 +16,6 @@ from penstock.model import Curve, Job, JobId, Snapshot
 from penstock.records import Header, PolicySpec
 from penstock.units import show_count
 
-DIVIDES = "size"
-"""The fallback policy of a site that names none."""
 log = logging.getLogger("penstock.controller")
 
 
