@@ -19,7 +19,8 @@ from penstock.config.tuning import TuningSection
 from penstock.core.council import Experience
 from penstock.errors import InputError
 from penstock.learn.detection.model import save, shipped
-from penstock.live.controller.tuning import Checkpoint, ModelFile
+from penstock.live.controller.detection import ModelFile
+from penstock.live.controller.tuning import Checkpoint
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus

@@ -13,6 +13,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live.controller.application_requests import ApplicationRequests
+from penstock.live.controller.detection import Detection, DetectionService
 from penstock.live.controller.explain import advised
 from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.io_node_map import IoNodeMap, IoNodePath
@@ -90,6 +91,7 @@ class Controller:
             # Half a lease: the next heartbeat comes before gates open.
             watch=watched(deployment.config.live.seconds()[0] / 2),
         )
+        self.detection = Detection(self.jobs.running, self.archive.keep_class)
         self.tuning = self._tuning()
         seconds, size = deployment.config.live.retention()
         keep = Retention(seconds=seconds, bytes=size)
@@ -124,6 +126,7 @@ class Controller:
             self.io_nodes,
             self.state.tuning,
             enforced=lambda: self.turn_service.modes.site == "enforce",
+            detection=self.detection,
             clock=self._clock,
             wall_clock=self._wall_clock,
         )
@@ -144,6 +147,14 @@ class Controller:
         }
         if self.tuning is not None:
             background["tuning"] = self.tuning.run
+        elif self.io_nodes.nodes:
+            background["detection"] = DetectionService(
+                self.deployment.config.tuning,
+                self.io_nodes,
+                self.detection,
+                self.jobs.running,
+                clock=self._clock,
+            ).run
         tasks = [asyncio.create_task(run_forever(work, name)) for name, work in background.items()]
         asyncio.get_running_loop().call_later(RECONNECT_SECONDS, self._give_up)
         await self._stop.wait()
@@ -191,6 +202,7 @@ class Controller:
         for job, mapped in self.io_node_map.node_down(number).items():
             self._push(job, mapped)
         self.turn_service.node_down(number)
+        self.detection.down(number)
         if self.tuning is not None:
             self.tuning.down(number)
 

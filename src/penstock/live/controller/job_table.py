@@ -4,9 +4,10 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.errors import InputError, unknown
+from penstock.learn.access_class import AccessClass
 from penstock.learn.observations import ObservedPhase
 from penstock.live.protocol.job_record import (
     FAIL_OPENS,
@@ -237,6 +238,10 @@ class JobTable:
         return dict(causes)
 
 
+def _family(begin: BeginJob) -> Family:
+    return Family(user=begin.user, executable=begin.executable, nodes=begin.nodes)
+
+
 class JobArchive:
     """The controller's jobs in its store."""
 
@@ -265,18 +270,29 @@ class JobArchive:
         return number.isascii() and number.isdigit() and int(number) <= self.store.memory.serial
 
     def knowledge(self, job: JobEntry) -> Knowledge | None:
-        """Return what is known of a job's application."""
+        """Return what is known of a job's application, with what its class suggests."""
         begin = job.begin
-        recalled = self.store.recall(
-            Family(user=begin.user, executable=begin.executable, nodes=begin.nodes)
-        )
-        return None if recalled is None else recalled.knowledge
+        recalled = self.store.recall(_family(begin))
+        known = Knowledge() if recalled is None else recalled.knowledge
+        hinted = AccessClass.of(begin.hints.pattern, begin.hints.request)
+        known = self.store.families.with_prior(begin.user, known, hinted)
+        return None if recalled is None and known.prior is None else known
 
     def learn(self, job: Job, io_nodes: int, phase: ObservedPhase) -> None:
         """Keep what a phase shows of its application."""
         family = Family(user=job.user, executable=job.executable, nodes=job.nodes)
         known = self.store.families.known(family)
         self.store.learn(family, known.plus(io_nodes, phase, self._clock()))
+
+    def keep_class(self, job: JobEntry, pattern: str, request_size: int) -> None:
+        """Keep the access pattern that was detected, if it is another than before."""
+        family = _family(job.begin)
+        known = self.store.families.known(family)
+        if (known.pattern, known.request_size) != (pattern, request_size):
+            newer = replace(
+                known, pattern=pattern, request_size=request_size, updated=self._clock()
+            )
+            self.store.learn(family, newer)
 
     def resumed(self, job: JobEntry, earlier: JobRecord) -> None:
         """Continue an earlier job: keep its start time, and no longer count it as lost."""

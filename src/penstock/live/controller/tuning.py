@@ -20,15 +20,13 @@ from penstock.config.tuning import TuningSection
 from penstock.core.council import Council, Experience
 from penstock.errors import InputError
 from penstock.files import reason, replacing
-from penstock.learn.detection.model import Model, load, shipped
+from penstock.live.controller.detection import Detection, ModelFile, query
 from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.protocol import messages as wire
 from penstock.live.protocol.io_node_record import NodeTuning, TuningStatus
-from penstock.model import Tune
+from penstock.model import Observation, Tune
 
 FORMAT = 1
-AT_A_TIME, APART = 64, 0.01
-"""I/O nodes that are queried together, and the seconds until the next ones."""
 SAVE_INTERVAL = 10.0
 """Seconds between two checkpoints of the learned state."""
 
@@ -81,35 +79,6 @@ class Checkpoint:
         return next(path for path in names if not path.exists())
 
 
-class ModelFile:
-    """The model in use: the built-in one, or a file that may be replaced at any time."""
-
-    def __init__(self, path: str) -> None:
-        self._path = Path(path) if path else None
-        self._changed = self._stamp()
-        self.model = shipped() if self._path is None else load(self._path)
-
-    def refresh(self) -> Model | None:
-        """Return the model if its file has changed and can be read, else None."""
-        if self._path is None or (stamp := self._stamp()) == self._changed:
-            return None
-        self._changed = stamp
-        try:
-            self.model = load(self._path)
-        except InputError as error:
-            log.warning("the model is not replaced: %s", error)
-            return None
-        log.info("access patterns are now detected by %s", self._path)
-        return self.model
-
-    def _stamp(self) -> tuple[int, int]:
-        try:
-            stat = self._path.stat() if self._path is not None else None
-        except OSError:
-            stat = None
-        return (0, 0) if stat is None else (stat.st_mtime_ns, stat.st_ino)
-
-
 class Tuning:
     """Tunes a deployment's I/O nodes; `enforced` says whether they are to be set at all."""
 
@@ -121,13 +90,14 @@ class Tuning:
         folder: Path,
         *,
         enforced: Callable[[], bool],
+        detection: Detection | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.section = section
         self.parameters = section.parameters(settings.given())
         _check(section, self.parameters, settings)
-        self._io_nodes = io_nodes
+        self._io_nodes, self._detection = io_nodes, detection
         self._enforced, self._clock = enforced, clock
         self._interval, self._deadline = section.seconds()
         self._model = ModelFile(section.model)
@@ -229,21 +199,9 @@ class Tuning:
 
     async def _round(self) -> None:
         """Query all I/O nodes, and choose, without those that do not answer in time."""
-        serving = [n for n in self._io_nodes.nodes if n.node is not None]
-        for io_node in serving:
-            if io_node.link is None and not io_node.remote:
-                await self._io_nodes.link(io_node)
+        numbers = [io_node.number for io_node in self._io_nodes.nodes]
         until = self._clock() + self._deadline
-        numbers = [io_node.number for io_node in serving]
-        groups = []
-        # In groups: otherwise the last report would wait until all others are handled.
-        for k in range(0, len(numbers), AT_A_TIME):
-            requests = dict.fromkeys(numbers[k : k + AT_A_TIME], wire.GetObservation())
-            within = max(until - self._clock(), 0.001)
-            asking = self._io_nodes.ask_each(requests, wire.NodeObservation, self._receive, within)
-            groups.append(asyncio.create_task(asking))
-            await asyncio.wait(groups[-1:], timeout=APART)  # a slow one delays no others
-        await asyncio.gather(*groups)
+        await query(self._io_nodes, numbers, self._receive, until=until, clock=self._clock)
         self.experience.teach()
         for council in self.councils:
             self._set(council.choose())
@@ -254,7 +212,19 @@ class Tuning:
     def _receive(self, number: int, answer: Any) -> None:
         if isinstance(answer, wire.NodeObservation):
             with _isolated("a report"), suppress(ConnectionError):  # invalid: as if none came
-                self._council(number).observed(number, answer.to_observation(), answer.settings)
+                self._observed(number, answer.to_observation(), answer)
+
+    def _observed(
+        self, number: int, observation: Observation, report: wire.NodeObservation
+    ) -> None:
+        council = self._council(number)
+        council.observed(number, observation, report.settings)
+        if self._detection is None:
+            return
+        job = self._detection.application(number, observation, report.jobs)
+        context = council.last[number].context if number in council.last else None
+        if job is not None and context is not None:
+            self._detection.detected(job, context, observation.moved)
 
     def _set(self, tunes: Iterable[Tune]) -> None:
         if self._applied():
