@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from penstock.model import (
     Pinned,
     Site,
 )
-from penstock.records import Entry, Header, PolicySpec
+from penstock.records import Header, PolicySpec
 from penstock.sim.evaluate.policy_runs import HIGHER_IS_BETTER
 from penstock.sim.workload import Workload
 
@@ -88,8 +89,8 @@ def test_curves_decide_who_gains(penstock: Any, directory: Path) -> None:
     path = recorded(directory, "one", STEEP, FLAT)
     result = penstock("what-if", str(path), "--allocation", "mckp", "--json").json
     mckp = result["policies"]["mckp"]
-    assert mckp["gain"]["makespan"] > 0.1
-    assert mckp["beyond_model_error"]["makespan"]
+    assert mckp["gain"]["io_slowdown"] > 0.2
+    assert mckp["beyond_model_error"]["io_slowdown"]
     assert mckp["jobs"]["gain"][0]["job"] == "job-0"
     # It has 2 I/O nodes, as its curve has no 3 and the other needs one: half of 5 x 8 s less.
     gained = mckp["jobs"]["gain"][0]
@@ -128,16 +129,39 @@ def test_jobs_without_a_curve_are_counted_and_said_per_policy(
     assert "mckp: 2 jobs by the fallback policy; not known: curve of 2 jobs" in out
 
 
+ALL = """
+from penstock.policies.base import Allocator
+
+class All(Allocator):
+    needs = frozenset()
+
+    def allocate(self, view):
+        return dict.fromkeys(view.jobs, view.site.resources)
+"""
+
+
 def test_a_number_that_a_curve_does_not_have_is_not_invented(
     penstock: Any, directory: Path
 ) -> None:
-    """`size` gives a job that runs alone all four; nothing is known of more than two."""
+    """A policy that gives all four to a job of which nothing is known beyond two."""
+    (directory / "mine.py").write_text(ALL)
     path = recorded(directory, "one", Curve.of({1: 1.0, 2: 1.5}))
-    result = penstock("what-if", str(path), "--allocation", "size,mckp", "--json").json
+    result = penstock("what-if", str(path), "--allocation", "mine.py:All,mckp", "--json").json
     (skipped,) = result["skipped"]
-    assert skipped["policy"] == "size"
+    assert skipped["policy"] == "mine.py:All"
     assert "job 'job-0': a curve measured at [1, 2] says nothing of 4" in skipped["reason"]
     assert set(result["policies"]) == {"one", "mckp"}
+
+
+def test_a_curve_of_one_point_says_nothing_of_other_numbers(
+    penstock: Any, directory: Path
+) -> None:
+    """where-known gives such a job a share of the rest: its I/O takes as long as recorded."""
+    path = recorded(directory, "one", Curve.of({1: 1.0}), STEEP)
+    result = penstock("what-if", str(path), "--allocation", "where-known", "--json").json
+    assert result["skipped"] == []
+    assert result["record"]["cuts"]["jobs_without_curve"] == 1
+    assert result["policies"]["where-known"]["decisions"]["unmet_needs"] == {"curve": 1}
 
 
 def test_a_policy_that_cannot_decide_is_skipped_with_its_reason(
@@ -195,8 +219,8 @@ def phase(job: str, begins: float, ends: float, io: float) -> list[Event]:
 def written(directory: Path, made: Header, events: Sequence[Event]) -> str:
     """Write the record of what a controller decides on the events; phases move 1,000 bytes."""
     entries = [
-        Entry(event=e.event, actions=e.actions, bytes=e.bytes, seconds=e.bytes and _seconds(e.event, events))
-        for e in run(made, events)
+        replace(entry, seconds=None if entry.bytes is None else _seconds(entry.event, events))
+        for entry in run(made, events)
     ]
     (path,) = write(directory / "records", made, entries)
     return str(path)

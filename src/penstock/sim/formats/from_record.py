@@ -16,7 +16,7 @@ as another one; a job without any complete phase besides is left out.
 By I/O node, to simulate other allocations: a job's resources are the I/O nodes that it had most
 often. A phase beside others takes its bytes over the bandwidth that the job's curve has at the
 number that it had; one at another number is converted by the curve. A job whose curve does not have
-these numbers counts without a curve.
+these numbers, or no other, counts without a curve.
 """
 
 from collections import Counter
@@ -222,7 +222,7 @@ def _convert(trace: Trace) -> None:
     if curve is None:
         return
     numbers = {usual, *(n for n, io in zip(trace.count, trace.io, strict=True) if io)}
-    if not all(number in curve for number in numbers):
+    if len(curve.counts) == 1 or not all(number in curve for number in numbers):
         trace.job = replace(trace.job, curve=None)
         return
     for i, io in enumerate(trace.io):
