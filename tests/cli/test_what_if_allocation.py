@@ -134,6 +134,7 @@ from penstock.policies.base import Allocator
 
 class All(Allocator):
     needs = frozenset()
+    sticky = False
 
     def allocate(self, view):
         return dict.fromkeys(view.jobs, view.site.resources)
