@@ -13,6 +13,7 @@ import msgspec
 from penstock.errors import InputError, error_prefix
 from penstock.learn.access_class import LEAST_POINTS, AccessClass, ClassCurve
 from penstock.learn.observations import MOST_COUNTS, History, ObservedPhase, Spread
+from penstock.learn.tuned import TunedValues
 
 LARGEST = 1e18
 """What no count, volume or bandwidth exceeds."""
@@ -104,6 +105,7 @@ class Knowledge:
     imported: Imported = NOTHING_IMPORTED
     pattern: str | None = None
     request_size: int | None = None  # bytes, rounded down to a power of two
+    tuned: TunedValues = field(default_factory=TunedValues)
     updated: float = 0.0  # seconds since the epoch
     prior: ClassCurve | None = None  # of its class, which is not stored with it
 

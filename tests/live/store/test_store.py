@@ -14,6 +14,7 @@ from sqlalchemy import Connection, create_engine, text
 from penstock.errors import InputError
 from penstock.learn.knowledge import LONGEST_KEY, Imported
 from penstock.learn.observations import History, ObservedPhase
+from penstock.learn.tuned import TunedValues
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store import (
     Changes,
@@ -26,6 +27,7 @@ from penstock.live.store import (
     WriteBehind,
 )
 from penstock.live.store.schema import LONGEST_COMMAND, Schema
+from penstock.model import Context
 
 
 def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
@@ -375,15 +377,29 @@ def test_other_users_applications_make_a_prior_only_together(url: str) -> None:
         assert (record.source, record.curve["2"].median) == ("prior", 160.0)
 
 
-def test_a_store_of_version_2_gets_the_size_of_requests(url: str) -> None:
+def test_what_tuning_learnt_is_kept_with_its_application(url: str) -> None:
+    context = Context(operation="write", pattern="shared-strided", size=65536, load=4)
+    tuned = TunedValues().plus(context, "depth", 16, 1e6).plus(context, "scheduler", "fifo", 2e6)
+    with WriteBehind(Store(url)) as keeper:
+        keeper.learn(named("ann", "a"), replace(scaling(100.0), tuned=tuned))
+    with WriteBehind(Store(url)) as keeper:
+        assert keeper.families.known(named("ann", "a")).tuned == tuned
+        record = keeper.families.record(named("ann", "a"))
+        (depth,) = record.tuned["write shared-strided"]["depth"]
+        assert (depth.value, depth.rate, depth.intervals) == (16, 1e6, 1)
+
+
+def test_a_store_of_version_2_is_migrated_and_loses_nothing(url: str) -> None:
     with WriteBehind(Store(url)) as keeper:
         keeper.learn(named("ann", "a"), scaling(100.0, 150.0))
     engine = create_engine(url)
     with engine.begin() as connection:
-        connection.execute(text("ALTER TABLE penstock_applications DROP COLUMN request_size"))
+        for column in ("request_size", "tuned"):
+            connection.execute(text(f"ALTER TABLE penstock_applications DROP COLUMN {column}"))
         connection.execute(text("UPDATE penstock_schema SET version = 2"))
     engine.dispose()
     with WriteBehind(Store(url)) as keeper:
         known = keeper.families.known(named("ann", "a"))
         assert (known.pattern, known.request_size) == ("file-per-process", None)
+        assert not known.tuned
         assert known.bandwidths == {1: 100.0, 2: 150.0}

@@ -127,6 +127,7 @@ class Controller:
             self.state.tuning,
             enforced=lambda: self.turn_service.modes.site == "enforce",
             detection=self.detection,
+            applications=self.archive,
             clock=self._clock,
             wall_clock=self._wall_clock,
         )
@@ -356,6 +357,8 @@ class Controller:
         mapped = self.io_node_map.map(job.id)
         job.io_nodes = self.io_node_map.numbers(job.id)
         self._writers[job.id] = writer
+        if self.tuning is not None:
+            self.tuning.began(job, self._served_alone(job))
         self.history.began(job)
         began = "began" if job.reconnected is None else "reconnected"
         log.info("job %s %s on I/O nodes %s", job.id, began, [n.number for n in mapped.nodes])
@@ -373,6 +376,11 @@ class Controller:
             token="" if self.key is None else self.key.token(begin.user).hex(),
             dirty_window=self.deployment.config.live.dirty_bytes(),
         )
+
+    def _served_alone(self, job: JobEntry) -> set[int]:
+        """Return the I/O nodes that no other running job uses."""
+        others = (other.io_nodes for other in self.jobs.running.values() if other is not job)
+        return set(job.io_nodes).difference(*others)
 
     def end(self, job: JobEntry, status: int | None) -> str:
         """End a job; without a status its connection broke. Return advice for its user."""

@@ -22,7 +22,7 @@ from penstock.live.protocol.messages import BeginJob, Usage
 from penstock.live.protocol.shared_page import JOB_BYTES
 from penstock.live.protocol.users import uid_of
 from penstock.live.store import Family, Knowledge, StoreError, Totals, WriteBehind
-from penstock.model import Job
+from penstock.model import Context, Job, Value
 
 LISTED = 100
 """Ended jobs that are still listed; totals are of all."""
@@ -293,6 +293,20 @@ class JobArchive:
                 known, pattern=pattern, request_size=request_size, updated=self._clock()
             )
             self.store.learn(family, newer)
+
+    def keep_tuned(
+        self, job: JobEntry, context: Context, parameter: str, value: Value, rate: float
+    ) -> None:
+        """Keep how fast an I/O node served a job's application alone with a value."""
+        family = _family(job.begin)
+        known = self.store.families.known(family)
+        tuned = known.tuned.plus(context, parameter, value, rate)
+        self.store.learn(family, replace(known, tuned=tuned, updated=self._clock()))
+
+    def own_knowledge(self, job: JobEntry) -> Knowledge:
+        """Return what is known of a job's application, or of its nearest size, without a prior."""
+        recalled = self.store.recall(_family(job.begin))
+        return Knowledge() if recalled is None else recalled.knowledge
 
     def resumed(self, job: JobEntry, earlier: JobRecord) -> None:
         """Continue an earlier job: keep its start time, and no longer count it as lost."""

@@ -4,6 +4,10 @@ Every interval all I/O nodes are asked for their observations; what the Councils
 the site's mode is enforce. The learned state is saved every few seconds, one file per policy, and
 the next controller continues from it; a damaged file is moved aside, never overwritten. The model
 of access patterns is loaded again when its file changes.
+
+What was learnt while an I/O node served one application alone is also kept with that application, by
+access pattern: the next run of it starts from there, and its I/O nodes prefer it to what other
+applications with the same pattern did best with.
 """
 
 import asyncio
@@ -12,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -20,11 +24,14 @@ from penstock.config.tuning import TuningSection
 from penstock.core.council import Council, Experience
 from penstock.errors import InputError
 from penstock.files import reason, replacing
+from penstock.learn.knowledge import Knowledge
+from penstock.learn.tuned import TunedValues, pattern_of
 from penstock.live.controller.detection import Detection, ModelFile, query
 from penstock.live.controller.io_nodes import IoNodes
+from penstock.live.controller.job_table import JobEntry
 from penstock.live.protocol import messages as wire
 from penstock.live.protocol.io_node_record import NodeTuning, TuningStatus
-from penstock.model import Observation, Tune
+from penstock.model import Context, Observation, Tune, Value
 
 FORMAT = 1
 SAVE_INTERVAL = 10.0
@@ -79,6 +86,19 @@ class Checkpoint:
         return next(path for path in names if not path.exists())
 
 
+class Applications(Protocol):
+    """What is kept of applications: a JobArchive."""
+
+    def keep_tuned(
+        self, job: JobEntry, context: Context, parameter: str, value: Value, rate: float
+    ) -> None:
+        """Keep how fast an I/O node served a job's application alone with a value."""
+
+    def own_knowledge(self, job: JobEntry) -> Knowledge:
+        """Return what is known of a job's application."""
+        ...
+
+
 class Tuning:
     """Tunes a deployment's I/O nodes; `enforced` says whether they are to be set at all."""
 
@@ -91,6 +111,7 @@ class Tuning:
         *,
         enforced: Callable[[], bool],
         detection: Detection | None = None,
+        applications: Applications | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
@@ -98,6 +119,7 @@ class Tuning:
         self.parameters = section.parameters(settings.given())
         _check(section, self.parameters, settings)
         self._io_nodes, self._detection = io_nodes, detection
+        self._applications = applications
         self._enforced, self._clock = enforced, clock
         self._interval, self._deadline = section.seconds()
         self._model = ModelFile(section.model)
@@ -218,13 +240,46 @@ class Tuning:
         self, number: int, observation: Observation, report: wire.NodeObservation
     ) -> None:
         council = self._council(number)
-        council.observed(number, observation, report.settings)
+        reward = council.observed(number, observation, report.settings)
         if self._detection is None:
             return
         job = self._detection.application(number, observation, report.jobs)
         context = council.last[number].context if number in council.last else None
-        if job is not None and context is not None:
-            self._detection.detected(job, context, observation.moved)
+        if not observation.moved:
+            return  # whoever it served before may go on
+        if job is None or context is None:
+            council.prefer(number, {})
+            return
+        self._detection.detected(job, context, observation.moved)
+        if self._applications is not None:
+            if reward is not None:
+                self._applications.keep_tuned(
+                    job, context, reward.parameter, reward.value, reward.rate
+                )
+            tuned = self._applications.own_knowledge(job).tuned
+            council.prefer(number, self._best(tuned, pattern_of(context)))
+
+    def began(self, job: JobEntry, numbers: Iterable[int]) -> None:
+        """A job begins, and these I/O nodes serve its application alone."""
+        if self._applications is None:
+            return
+        known = self._applications.own_knowledge(job)
+        values = self._best(known.tuned, known.tuned.usual(known.pattern))
+        if not values:
+            return
+        with _isolated("a job that begins"):
+            tunes = []
+            for number in numbers:
+                self._council(number).prefer(number, values)
+                tunes.append(self._council(number).begin(number))
+            self._set(tune for tune in tunes if tune is not None)
+        log.info("job %s: its I/O nodes start from what its application did best with", job.id)
+
+    def _best(self, tuned: TunedValues, pattern: str | None) -> dict[str, Value]:
+        if pattern is None:
+            return {}
+        best = {p.name: tuned.best(pattern, p.name, p.values) for p in self.parameters}
+        return {name: value for name, value in best.items() if value is not None}
 
     def _set(self, tunes: Iterable[Tune]) -> None:
         if self._applied():

@@ -14,6 +14,14 @@ class ApplicationPrior(msgspec.Struct, frozen=True, kw_only=True):
     of_class: str  # in words
 
 
+class TunedValue(msgspec.Struct, frozen=True, kw_only=True):
+    """How fast I/O nodes served the application alone with a value of a parameter."""
+
+    value: int | float | str
+    rate: float  # bytes per busy second
+    intervals: int
+
+
 class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of an application; a value with no observations was imported, or is a prior."""
 
@@ -30,6 +38,7 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True):
     pattern: str | None = None  # of its requests, as detected
     request_size: int | None = None  # bytes, rounded down to a power of two
     prior: ApplicationPrior | None = None
+    tuned: dict[str, dict[str, list[TunedValue]]] = {}  # by access pattern and parameter
 
     @classmethod
     def of(
@@ -50,6 +59,7 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True):
             pattern=knowledge.pattern,
             request_size=knowledge.request_size,
             prior=_prior(knowledge),
+            tuned=_tuned(knowledge),
         )
 
 
@@ -60,3 +70,16 @@ def _prior(knowledge: Knowledge) -> ApplicationPrior | None:
     return ApplicationPrior(
         counts=counts, applications=prior.applications, of_class=str(prior.of_class)
     )
+
+
+def _tuned(knowledge: Knowledge) -> dict[str, dict[str, list[TunedValue]]]:
+    return {
+        pattern: {
+            name: [
+                TunedValue(value=one.value, rate=one.rate, intervals=one.intervals)
+                for one in estimates
+            ]
+            for name, estimates in parameters.items()
+        }
+        for pattern, parameters in knowledge.tuned.estimates.items()
+    }

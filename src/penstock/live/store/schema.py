@@ -31,6 +31,7 @@ from penstock.errors import InputError
 from penstock.learn.access_class import AccessClass
 from penstock.learn.knowledge import Imported, Knowledge
 from penstock.learn.observations import History, ObservedPhase
+from penstock.learn.tuned import Estimates, TunedValues
 from penstock.live.protocol.job_record import JobRecord, direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.store.rows import Family, storable
 
@@ -73,6 +74,7 @@ families = Table(
     _json("imported", Imported, nullable=False),
     Column("pattern", Text),
     Column("request_size", BigInteger),
+    _json("tuned", Estimates),
     Column("updated", Double, nullable=False),
 )
 running = Table(
@@ -137,11 +139,12 @@ def _observations(connection: Connection) -> None:
 
 
 def _classes(connection: Connection) -> None:
-    """Version 3 keeps the size of an application's requests."""
+    """Version 3 keeps the size of an application's requests, and what tuning learnt of it."""
     # A store of version 1 has just got the table as it is now.
     existing = {column["name"] for column in inspect(connection).get_columns(families.name)}
-    if "request_size" not in existing:
-        connection.execute(text(f"ALTER TABLE {families.name} ADD COLUMN request_size BIGINT"))
+    for name, kind in (("request_size", "BIGINT"), ("tuned", "TEXT")):
+        if name not in existing:
+            connection.execute(text(f"ALTER TABLE {families.name} ADD COLUMN {name} {kind}"))
 
 
 MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {1: _observations, 2: _classes}
@@ -219,6 +222,7 @@ _BY_NAME: dict[str, Callable[[Any], Any]] = {
     "counters": lambda counters: _text(dict(counters)),
     "history": lambda history: _text(history.phases),
     "imported": _text,
+    "tuned": lambda tuned: _text(tuned.estimates) if tuned else None,
 }
 
 
@@ -303,4 +307,6 @@ def read_knowledge(row: Sequence[Any]) -> Knowledge:
     values = _values(families, row)
     for key in families.primary_key:
         del values[key.name]
-    return Knowledge(**values | {"history": History(values["history"])})
+    values["history"] = History(values["history"])
+    values["tuned"] = TunedValues(values["tuned"] or {})
+    return Knowledge(**values)
