@@ -154,9 +154,7 @@ def test_a_number_that_a_curve_does_not_have_is_not_invented(
     assert set(result["policies"]) == {"one", "mckp"}
 
 
-def test_a_curve_of_one_point_says_nothing_of_other_numbers(
-    penstock: Any, directory: Path
-) -> None:
+def test_a_curve_of_one_point_says_nothing_of_other_numbers(penstock: Any, directory: Path) -> None:
     """where-known gives such a job a share of the rest: its I/O takes as long as recorded."""
     path = recorded(directory, "one", Curve.of({1: 1.0}), STEEP)
     result = penstock("what-if", str(path), "--allocation", "where-known", "--json").json
@@ -252,9 +250,7 @@ def test_the_io_nodes_of_a_live_job_are_those_it_was_given(penstock: Any, direct
     assert result["policies"]["one"]["beyond_model_error"]["io_slowdown"]
 
 
-def test_in_other_modes_than_enforce_jobs_have_all_io_nodes(
-    penstock: Any, directory: Path
-) -> None:
+def test_in_other_modes_than_enforce_jobs_have_all_io_nodes(penstock: Any, directory: Path) -> None:
     """Two jobs that observe: the policy's assignments did not act."""
     events: list[Event] = [*UP]
     for serial, name in enumerate("ab", 1):

@@ -515,7 +515,8 @@ def test_a_preferred_value_that_is_no_candidate_is_not_used() -> None:
 def test_the_window_of_most_applications_wins() -> None:
     """Two of three I/O nodes serve an application that did best with 8."""
     world = World(3, WINDOW, guard=0.0)
-    world.tuners["window"].learn(detected_context(), 4, 100.0)
+    for window in WINDOW.values:
+        world.tuners["window"].learn(detected_context(), window, 100.0 if window == 4 else 1.0)
     for k in (0, 1):
         world.council.prefer(k, {"window": 8})
     for _ in range(2):

@@ -405,7 +405,9 @@ class Council:
             if tried is not None and tried != self.experience.best(parameter, main):
                 self._explored = dict.fromkeys(self._expected, tried)
                 return tried
-        best = {context: self.experience.best(parameter, context) for context in {*contexts.values()}}
+        best = {
+            context: self.experience.best(parameter, context) for context in {*contexts.values()}
+        }
         votes = [
             value
             for resource, context in contexts.items()

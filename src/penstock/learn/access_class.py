@@ -77,9 +77,7 @@ class ClassCurve:
             assert spread is not None
             shape[count] = spread
         bandwidth = statistics.median(curve[common] for curve in members)
-        return cls(
-            shape=shape, bandwidth=bandwidth, applications=len(members), of_class=of_class
-        )
+        return cls(shape=shape, bandwidth=bandwidth, applications=len(members), of_class=of_class)
 
     def points(self, own: Mapping[int, Spread]) -> dict[int, Spread]:
         """Return the points that an application lacks, in bytes per second.
@@ -96,7 +94,10 @@ class ClassCurve:
         unit = statistics.median(units) if units else self.bandwidth
         return {
             count: Spread(
-                median=part.median * unit, low=part.low * unit, high=part.high * unit, observations=0
+                median=part.median * unit,
+                low=part.low * unit,
+                high=part.high * unit,
+                observations=0,
             )
             for count, part in self.shape.items()
             if count not in own

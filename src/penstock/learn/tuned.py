@@ -14,7 +14,7 @@ from penstock.model import Context, Value
 ENOUGH = 3
 """Intervals from which on an estimate counts."""
 MOST_VALUES = 16
-"""Values of a parameter that are kept for a pattern; beyond, the one tried longest ago is dropped."""
+"""Values of a parameter that are kept for a pattern, those that were tried last."""
 NEWEST = 0.05
 """Least weight of the newest interval in an estimate: it follows an application that changes."""
 

@@ -157,9 +157,7 @@ def test_the_pattern_of_an_application_is_kept(
 ) -> None:
     """The fault: the column was there, and never written; and nothing was detected untuned."""
     up(state, *options)
-    run_until(
-        state, "writer", lambda: known(state).get("writer", {}).get("pattern") is not None
-    )
+    run_until(state, "writer", lambda: known(state).get("writer", {}).get("pattern") is not None)
     penstock("down", "--state", state.folder)
     shown = known(state)["writer"]
     assert (shown["pattern"], shown["request_size"]) == ("file-per-process", 1 << 18)

@@ -244,7 +244,10 @@ def _simulate_allocation(record: Record, loaded: Loaded, options: Options) -> di
     """Simulate the jobs under other allocators or placers, and the sharing policy that ran."""
     allocations, placements = (
         [] if names is None else policy_names(flag, names)
-        for flag, names in (("--allocation", options.allocation), ("--placement", options.placement))
+        for flag, names in (
+            ("--allocation", options.allocation),
+            ("--placement", options.placement),
+        )
     )
     record, sharing, notes = what_ran.one_policy(record)
     trusted = _trusted([*options.trust, *allocations, *placements])
@@ -260,7 +263,7 @@ def _simulate_allocation(record: Record, loaded: Loaded, options: Options) -> di
         check_workload(recording.workload, header.site)
         with progress("simulating", len(headers)) as bar:
             compared = what_if_allocation.compare(
-                recording, ran, headers, sharing.policy, task, bar.advance
+                recording, ran, headers, sharing=sharing.policy, task=task, advance=bar.advance
             )
     notes += what_if_allocation.notes(header, sharing)
     notes += _left_out(record, recording, sharing)

@@ -157,7 +157,7 @@ def _curve(job: Job, curve: Curve) -> str:
     numbers = str(job.hints[PRIOR]).replace(",", ", ")
     prior = f"a prior at {numbers}: {job.hints.get(CLASS, '')}"
     own = job.own_curve
-    return prior if own is None else f"{source.split()[0]} at {_counts(own)}; {prior}"
+    return prior if own is None else f"{source.partition(' ')[0]} at {_counts(own)}; {prior}"
 
 
 def _counts(curve: Curve) -> str:

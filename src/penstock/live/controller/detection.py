@@ -1,9 +1,9 @@
 """Detects the access pattern of applications, and keeps it with what is known of them.
 
-An I/O node reports what it observed of all its requests, and the bytes of each job. Where almost all
-were those of one application, its pattern is that application's. An application's class is the one
-that most of its bytes were in, since the controller began. With tuning, the Council asks the I/O
-nodes; else they are asked here, while jobs use them.
+An I/O node reports what it observed of all its requests, and the bytes of each job. Where almost
+all were those of one application, its pattern is that application's. An application's class is the
+one that most of its bytes were in, since the controller began. With tuning, the Council asks the
+I/O nodes; else they are asked here, while jobs use them.
 """
 
 import asyncio
@@ -123,7 +123,9 @@ class Detection:
         leading, most = by_application.most_common(1)[0]
         if leading is None or most < ONE * sum(moved.values()):
             return None
-        return next(job for job in jobs.values() if job is not None and _application(job) == leading)
+        return next(
+            job for job in jobs.values() if job is not None and _application(job) == leading
+        )
 
     def detected(self, job: JobEntry, context: Context, moved: int) -> None:
         """A report was of this job's application alone, which moved these bytes."""
@@ -167,9 +169,7 @@ class DetectionService:
             used = {number for job in self._jobs.values() for number in job.io_nodes}
             if used:
                 until = self._clock() + self._deadline
-                await query(
-                    self._io_nodes, used, self._receive, until=until, clock=self._clock
-                )
+                await query(self._io_nodes, used, self._receive, until=until, clock=self._clock)
                 await asyncio.to_thread(self._model.refresh)
 
     def _receive(self, number: int, answer: Any) -> None:

@@ -5,8 +5,8 @@ the site's mode is enforce. The learned state is saved every few seconds, one fi
 the next controller continues from it; a damaged file is moved aside, never overwritten. The model
 of access patterns is loaded again when its file changes.
 
-What was learnt while an I/O node served one application alone is also kept with that application, by
-access pattern: the next run of it starts from there, and its I/O nodes prefer it to what other
+What was learnt while an I/O node served one application alone is also kept with that application,
+by access pattern: the next run of it starts from there, and its I/O nodes prefer it to what other
 applications with the same pattern did best with.
 """
 

@@ -162,9 +162,7 @@ class Families:
             self._curves[its_class, user] = curve
         return self._curves[its_class, user]
 
-    def _class_curve(
-        self, its_class: AccessClass, families: Sequence[Family]
-    ) -> ClassCurve | None:
+    def _class_curve(self, its_class: AccessClass, families: Sequence[Family]) -> ClassCurve | None:
         curves = []
         for family in families[:CLASS_MEMBERS]:
             observed = self.known(family).history.curve

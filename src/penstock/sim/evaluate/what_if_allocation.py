@@ -157,6 +157,7 @@ def compare(
     recording: Recording,
     ran: Ran,
     headers: Mapping[str, Header],
+    *,
     sharing: str,
     task: Task,
     advance: Callable[[], None],
