@@ -478,3 +478,54 @@ def test_another_detector_takes_over_while_it_runs() -> None:
     world.council.detector = FixedDetector("file-per-process")
     world.second({0: observed_interval()})
     assert world.council.last[0].pattern == "file-per-process"
+
+
+def test_an_io_node_of_one_application_prefers_what_that_one_did_best_with() -> None:
+    """All have one context, in which 16 is best; the application of node 0 did best with 4."""
+    world = World(2, DEPTH, guard=0.0)
+    for depth, rate in ((4, 10.0), (16, 100.0)):
+        world.tuners["depth"].learn(detected_context(), depth, rate)
+    world.council.prefer(0, {"depth": 4})
+    for _ in range(4):
+        world.second({k: observed_interval() for k in world.has})
+    assert {k: has["depth"] for k, has in world.has.items()} == {0: 4, 1: 16}
+    world.council.prefer(0, {})  # several applications
+    world.second({k: observed_interval() for k in world.has})
+    assert world.has[0]["depth"] == 16
+
+
+def test_a_job_that_begins_starts_from_the_preferred_values_before_any_report() -> None:
+    world = World(2, DEPTH, WINDOW, guard=0.0)
+    world.council.prefer(0, {"depth": 4, "window": 8})
+    tune = world.council.begin(0)
+    assert tune is not None
+    # A window must be the same on all I/O nodes, so it is not set on one.
+    assert (tune.resource, tune.settings) == (0, {"depth": 4, "window": 2})
+    assert world.council.begin(0) is None  # it has them
+    assert world.council.begin(1) is None
+    assert world.council.begin(7) is None  # there is no such I/O node
+
+
+def test_a_preferred_value_that_is_no_candidate_is_not_used() -> None:
+    world = World(1, DEPTH, guard=0.0)
+    world.council.prefer(0, {"depth": 5})
+    assert world.council.begin(0) is None
+
+
+def test_the_window_of_most_applications_wins() -> None:
+    """Two of three I/O nodes serve an application that did best with 8."""
+    world = World(3, WINDOW, guard=0.0)
+    for window in WINDOW.values:
+        world.tuners["window"].learn(detected_context(), window, 100.0 if window == 4 else 1.0)
+    for k in (0, 1):
+        world.council.prefer(k, {"window": 8})
+    for _ in range(2):
+        world.second({k: observed_interval() for k in world.has})
+    assert {has["window"] for has in world.has.values()} == {8}
+
+
+def detected_context() -> Context:
+    """Return what the detector says of an interval."""
+    context, _ = FixedDetector().situation(observed_interval())
+    assert context is not None
+    return context

@@ -289,3 +289,33 @@ def test_jobs_of_a_partition_divide_its_resources_and_others_the_rest() -> None:
     site.tell(NodeDown(time=2.0, resource=1))
     assert site.given("one").reason == "unreachable"
     assert site.given("two").reason == "policy"
+
+
+PRIOR = {"prior": "1,2,4", "curve": "prior"}
+
+
+def test_a_count_from_a_prior_is_called_so() -> None:
+    """where-known decides as for any curve, and its reason says that it is of the class."""
+    site = Live()
+    site.start("a", 0.0, curve=STEEP, hints=PRIOR)
+    site.start("b", 0.0, curve=STEEP)
+    assert (site.given("a").reason, site.given("b").reason) == ("prior", "policy")
+    assert len(site.given("a").resources) == len(site.given("b").resources) == 2
+
+
+def test_a_policy_that_needs_no_curve_uses_no_prior() -> None:
+    site = Live("one")
+    site.start("a", 0.0, curve=STEEP, hints=PRIOR)
+    assert site.given("a").reason == "policy"
+
+
+def test_a_prior_is_explored_as_if_nothing_were_known_there() -> None:
+    """Its own point is that of four I/O nodes; two is a prior, and is tried."""
+    hints = {"prior": "1,2", "curve": "observed and prior", EXPLORE: 1.0}
+    site = Live(explore=True)
+    site.start("a", 0.0, curve=STEEP, hints=hints)
+    assert site.given("a").reason == "explored"
+    assert len(site.given("a").resources) == 2
+    whole = Live(explore=True)
+    whole.start("a", 0.0, curve=STEEP, hints={EXPLORE: 1.0})
+    assert whole.given("a").reason == "policy"

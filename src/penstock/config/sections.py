@@ -23,6 +23,8 @@ POLICY_SECTIONS = ("sharing", "allocation", "placement", "packing", "tuning")
 OWN = "own"
 """allocation: jobs keep the resources they name; placement: the allocator's own placement."""
 BALANCED = "greedy-non-clairvoyant"
+DIVIDES = "size"
+"""The fallback policy where no decision may be dropped and none is named."""
 NAME = {"metavar": "NAME"}
 
 

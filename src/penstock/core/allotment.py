@@ -4,13 +4,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.model import Job, ResourceId
+from penstock.model.job import PRIOR
 
 Reason = Literal[
-    "policy", "placed-by-load", "new", "unknown", "failed", "explored", "pinned", "unreachable"
+    "policy",
+    "prior",
+    "placed-by-load",
+    "new",
+    "unknown",
+    "failed",
+    "explored",
+    "pinned",
+    "unreachable",
 ]
 """Why a job has its resources.
 
 policy: the allocation policy gave the count, the placement policy chose the resources.
+prior: the same, from a curve that is, or is in part, that of the job's class: a prior.
 placed-by-load: the same count; the placement policy could not choose, so the least loaded serve.
 new: too little is known for the policy, and the job is younger than the settling time: one.
 unknown: too little is known for the policy: the fallback policy divides what the others leave.
@@ -20,6 +30,8 @@ pinned: the job, or a person, asked for these resources.
 unreachable: no resource that the job can reach is up; it has none, or keeps what it had.
 """
 REASONS: tuple[Reason, ...] = Reason.__args__  # type: ignore[attr-defined]
+DECIDED = frozenset({"policy", "prior"})
+"""Reasons for which both of the site's policies decided."""
 FALLBACKS = frozenset({"placed-by-load", "new", "unknown", "failed", "unreachable"})
 """Reasons for which the site's policies did not decide."""
 
@@ -35,6 +47,12 @@ class Allotment:
     """What a policy needs to know of the job and is not known."""
     error: str = ""
     """What a policy raised."""
+
+
+def by_prior(job: Job, policy: object) -> bool:
+    """Tell whether a policy uses a curve of the job that is, in part, a prior."""
+    needs: frozenset[str] = getattr(policy, "needs", frozenset())
+    return PRIOR in job.hints and bool(needs & {"curve", "best-count"})
 
 
 def lacking(job: Job, policy: object) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from penstock.core.allotment import Allotment, Reason, lacking
+from penstock.core.allotment import DECIDED, Allotment, Reason, by_prior, lacking
 from penstock.core.explorer import Explorer
 from penstock.errors import InputError
 from penstock.model import (
@@ -221,6 +221,9 @@ class Arbiter:
         try:
             if known:
                 decision.give(self._by_policy(_part(view, known, resources)), "policy")
+                for id, job in known.items():
+                    if by_prior(job, self.allocator):
+                        decision.reasons[id] = "prior"
         except Exception as error:
             if self.fallback is None:
                 raise
@@ -274,7 +277,7 @@ class Arbiter:
 
     def _place(self, view: View, usable: list[ResourceId], jobs: Jobs, decision: _Decision) -> None:
         """Choose the resources of each job: by the placer, then on the least loaded."""
-        by_load = {id for id, why in decision.reasons.items() if why not in ("policy", "pinned")}
+        by_load = {id for id, why in decision.reasons.items() if why not in DECIDED | {"pinned"}}
         if self.fallback is not None:
             for id in decision.counts:
                 if id not in by_load and (needs := lacking(jobs[id], self.placer)):

@@ -27,7 +27,8 @@ class Explorer:
 
     def choose(self, job: Job, count: int, *, others: int, resources: int) -> int | None:
         """Return the count to try instead of `count`; other jobs have `others` resources."""
-        points = () if job.curve is None else job.curve.counts
+        own = job.own_curve  # a prior is there to be replaced
+        points = () if own is None else own.counts
         if count not in points or others > LOW_LOAD * resources:
             return None
         candidates = [

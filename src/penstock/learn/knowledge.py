@@ -1,7 +1,8 @@
 """What is known of an application: what its phases showed, and what was imported.
 
 Imported knowledge is used until there are enough observations of the same thing. Of what neither
-has shown, nothing is known: no value is inferred from another number of I/O nodes.
+has shown, nothing is known: no value is inferred from another number of I/O nodes. Where fewer than
+two bandwidths are known, those that the application's class suggests are added, as a prior.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,9 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from penstock.errors import InputError, error_prefix
+from penstock.learn.access_class import LEAST_POINTS, AccessClass, ClassCurve
 from penstock.learn.observations import MOST_COUNTS, History, ObservedPhase, Spread
+from penstock.learn.tuned import TunedValues
 
 LARGEST = 1e18
 """What no count, volume or bandwidth exceeds."""
@@ -101,15 +104,29 @@ class Knowledge:
     history: History = field(default_factory=History)
     imported: Imported = NOTHING_IMPORTED
     pattern: str | None = None
+    request_size: int | None = None  # bytes, rounded down to a power of two
+    tuned: TunedValues = field(default_factory=TunedValues)
     updated: float = 0.0  # seconds since the epoch
+    prior: ClassCurve | None = None  # of its class, which is not stored with it
 
     def plus(self, io_nodes: int, phase: ObservedPhase, now: float) -> "Knowledge":
         """Return the knowledge after one more phase."""
         return replace(self, history=self.history.plus(io_nodes, phase), updated=now)
 
     @property
+    def access_class(self) -> AccessClass | None:
+        """Its class, if its access pattern is known."""
+        return AccessClass.of(self.pattern, self.request_size)
+
+    @property
     def curve(self) -> dict[int, Spread]:
-        """Bytes per second by number of I/O nodes."""
+        """Bytes per second by number of I/O nodes, with those of the prior."""
+        own = self.own_curve
+        return dict(sorted((own | self._prior_points(own)).items()))
+
+    @property
+    def own_curve(self) -> dict[int, Spread]:
+        """The same without the prior: observed, or imported."""
         observed = self.history.curve
         return {
             n: point
@@ -123,10 +140,24 @@ class Knowledge:
         return {n: spread.median for n, spread in self.curve.items()}
 
     @property
+    def prior_counts(self) -> list[int]:
+        """The numbers of I/O nodes whose bandwidth is that of the prior."""
+        return sorted(self._prior_points(self.own_curve))
+
+    @property
     def source(self) -> str:
-        """Where the points of the curve are from: observed, imported, both, or none."""
-        kinds = {"observed" if point.observations else "imported" for point in self.curve.values()}
-        return " and ".join(sorted(kinds, reverse=True)) or "none"
+        """Where the points of the curve are from: observed, imported, a prior, several, or none."""
+        own = self.own_curve
+        kinds = {"observed" if point.observations else "imported" for point in own.values()}
+        if self._prior_points(own):
+            kinds.add("prior")
+        named = [kind for kind in ("observed", "imported", "prior") if kind in kinds]
+        return " and ".join(named) or "none"
+
+    def _prior_points(self, own: Mapping[int, Spread]) -> dict[int, Spread]:
+        if self.prior is None or len(own) >= LEAST_POINTS:
+            return {}
+        return self.prior.points(own)
 
     @property
     def volume(self) -> Spread | None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from penstock.model.curve import Curve
 
 JobId = str
+PRIOR = "prior"
+"""The hint with the counts whose bandwidths are not the job's own: "1,2,4"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +40,13 @@ class Job:
     host: str = ""
     partition: str = ""
     hints: Mapping[str, float | str] = field(default_factory=dict)
+
+    @property
+    def own_curve(self) -> Curve | None:
+        """Its curve without the points of a prior, or None."""
+        if self.curve is None or PRIOR not in self.hints:
+            return self.curve
+        others = set(str(self.hints[PRIOR]).split(","))
+        points = zip(self.curve.counts, self.curve.bandwidths, strict=True)
+        own = {count: bandwidth for count, bandwidth in points if str(count) not in others}
+        return Curve.of(own) if own else None

@@ -115,10 +115,11 @@ def test_what_is_not_announced_is_expected_from_its_own_phases_then_its_family()
 def test_phases_without_a_period_are_as_far_apart_as_the_familys() -> None:
     family = Knowledge(imported=Imported(w_iter=50.0, iterations=7))
 
-    def hints(knowledge: Knowledge, **values: float) -> Mapping[str, float | str]:
-        begin = messages.BeginJob(
-            name="a", pid=1, command=[], user="ann", hints=messages.Hints(**values)
-        )
+    def hints(
+        knowledge: Knowledge, *, phases: float, period: float | None = None
+    ) -> Mapping[str, float | str]:
+        said = messages.Hints(phases=phases, period=period)
+        begin = messages.BeginJob(name="a", pid=1, command=[], user="ann", hints=said)
         return policy_job("a.1", 1, begin, knowledge).hints
 
     assert hints(family, phases=4) == {"phases": 4, "period": 50.0, "observations": 7}

@@ -13,10 +13,13 @@ from sqlalchemy import Connection, create_engine, text
 
 from penstock.errors import InputError
 from penstock.learn.knowledge import LONGEST_KEY, Imported
+from penstock.learn.observations import History, ObservedPhase
+from penstock.learn.tuned import TunedValues
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store import (
     Changes,
     Families,
+    Family,
     Knowledge,
     Limits,
     Store,
@@ -24,6 +27,7 @@ from penstock.live.store import (
     WriteBehind,
 )
 from penstock.live.store.schema import LONGEST_COMMAND, Schema
+from penstock.model import Context
 
 
 def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
@@ -198,17 +202,17 @@ def fails_half_way(connection: Connection) -> None:
 def test_an_older_schema_is_migrated_as_a_whole_or_refused(url: str) -> None:
     with Store(url) as store:
         store.write(Changes(serial=5))
-    with pytest.raises(InputError, match="version 2, which this Penstock cannot bring to 4"):
-        Store(url, Schema(version=4))
+    with pytest.raises(InputError, match="version 3, which this Penstock cannot bring to 5"):
+        Store(url, Schema(version=5))
     with pytest.raises(InputError, match="half way"):
-        Store(url, Schema(version=4, migrations={2: rename_serial, 3: fails_half_way}))
+        Store(url, Schema(version=5, migrations={3: rename_serial, 4: fails_half_way}))
     for _ in range(2):  # and once only
         with Store(
-            url, Schema(version=4, migrations={2: rename_serial, 3: rename_serial})
+            url, Schema(version=5, migrations={3: rename_serial, 4: rename_serial})
         ) as store:
             assert store.load().serial == 205
-    with pytest.raises(InputError, match="version 4, of a newer Penstock; this one knows 2"):
-        Store(url, Schema(version=2))
+    with pytest.raises(InputError, match="version 5, of a newer Penstock; this one knows 3"):
+        Store(url, Schema(version=3))
 
 
 VERSION_1 = """
@@ -326,3 +330,76 @@ def test_a_server_that_lets_nobody_in_is_quoted_without_the_password(postgres: P
     with pytest.raises(InputError, match="nobody") as refused:
         Store(url)
     assert "secret" not in str(refused.value)
+
+
+def scaling(*bandwidths: float, pattern: str | None = "file-per-process") -> Knowledge:
+    """An application that was alone with 1, 2, 4, ... I/O nodes once each."""
+    history = History()
+    for k, bandwidth in enumerate(bandwidths):
+        phase = ObservedPhase(bytes=round(bandwidth), seconds=1.0, alone=True)
+        history = history.plus(1 << k, phase)
+    return Knowledge(history=history, pattern=pattern, request_size=1 << 20)
+
+
+def named(user: str, executable: str) -> Family:
+    return Family(user=user, executable=executable, nodes=1)
+
+
+def test_a_prior_is_made_of_the_users_own_applications_of_the_class(url: str) -> None:
+    with WriteBehind(Store(url)) as keeper:
+        keeper.learn(named("ann", "a"), scaling(100.0, 150.0))
+        keeper.learn(named("ann", "other"), scaling(100.0, 100.0, pattern="shared-strided"))
+        keeper.learn(named("ann", "new"), scaling())
+        assert keeper.families.record(named("ann", "new")).source == "prior"
+    with WriteBehind(Store(url)) as keeper:  # classes are read with the rows
+        families = keeper.families
+        record = families.record(named("ann", "new"))
+        assert record.source == "prior"
+        assert {n: point.median for n, point in record.curve.items()} == {"1": 100.0, "2": 150.0}
+        assert record.prior is not None
+        assert (record.prior.counts, record.prior.applications) == ([1, 2], 1)
+        assert families.record(named("ann", "a")).source == "observed"
+        keeper.learn(named("ann", "a"), scaling(100.0, 200.0))
+        assert families.record(named("ann", "new")).curve["2"].median == 200.0
+        keeper.forget_family(named("ann", "a"))
+        assert families.record(named("ann", "new")).source == "none"
+
+
+def test_other_users_applications_make_a_prior_only_together(url: str) -> None:
+    """Of fewer than three, one's curve would show."""
+    with WriteBehind(Store(url)) as keeper:
+        families, new = keeper.families, named("bob", "new")
+        keeper.learn(new, scaling())
+        for k, ratio in enumerate((1.0, 1.6, 2.0)):
+            assert families.record(new).source == "none"
+            keeper.learn(named("ann", f"a{k}"), scaling(100.0, 100.0 * ratio))
+        record = families.record(new)
+        assert (record.source, record.curve["2"].median) == ("prior", 160.0)
+
+
+def test_what_tuning_learnt_is_kept_with_its_application(url: str) -> None:
+    context = Context(operation="write", pattern="shared-strided", size=65536, load=4)
+    tuned = TunedValues().plus(context, "depth", 16, 1e6).plus(context, "scheduler", "fifo", 2e6)
+    with WriteBehind(Store(url)) as keeper:
+        keeper.learn(named("ann", "a"), replace(scaling(100.0), tuned=tuned))
+    with WriteBehind(Store(url)) as keeper:
+        assert keeper.families.known(named("ann", "a")).tuned == tuned
+        record = keeper.families.record(named("ann", "a"))
+        (depth,) = record.tuned["write shared-strided"]["depth"]
+        assert (depth.value, depth.rate, depth.intervals) == (16, 1e6, 1)
+
+
+def test_a_store_of_version_2_is_migrated_and_loses_nothing(url: str) -> None:
+    with WriteBehind(Store(url)) as keeper:
+        keeper.learn(named("ann", "a"), scaling(100.0, 150.0))
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for column in ("request_size", "tuned"):
+            connection.execute(text(f"ALTER TABLE penstock_applications DROP COLUMN {column}"))
+        connection.execute(text("UPDATE penstock_schema SET version = 2"))
+    engine.dispose()
+    with WriteBehind(Store(url)) as keeper:
+        known = keeper.families.known(named("ann", "a"))
+        assert (known.pattern, known.request_size) == ("file-per-process", None)
+        assert not known.tuned
+        assert known.bandwidths == {1: 100.0, 2: 150.0}

@@ -69,7 +69,8 @@ def show(
       penstock curves show ior --state ./state --json
 
     The bandwidth is the median over phases that had the file system to themselves with that number
-    of I/O nodes (0: direct), with quartiles and the number of phases; with none it was imported.
+    of I/O nodes (0: direct), with quartiles and the number of phases; with none it was imported, or
+    it is a prior: the median of applications with the same access pattern and similar requests.
     """
     with live_options.launch_errors(), knowledge(StateDirectory(folder), store) as known:
         records = known.records(user)
@@ -96,12 +97,15 @@ def _rows(record: ApplicationRecord) -> list[tuple[str, ...]]:
         _median(record.compute, show_seconds),
         _median(record.w_iter, show_seconds),
     )
+    of_prior = set() if record.prior is None else set(map(str, record.prior.counts))
     points = [
         (
             count,
             show_bandwidth(point.median),
             f"{show_bandwidth(point.low)} to {show_bandwidth(point.high)}",
-            f"{point.observations}" if point.observations else "imported",
+            f"{point.observations}"
+            if point.observations
+            else ("prior" if count in of_prior else "imported"),
         )
         for count, point in record.curve.items()
     ] or [("-", "-", "-", "-")]

@@ -5,18 +5,19 @@ import logging
 import msgspec
 
 from penstock.config import OWN, Config
+from penstock.config.sections import DIVIDES
 from penstock.core import arbiter as core
 from penstock.core.allotment import FALLBACKS, REASONS, Allotment
 from penstock.core.arbiter import Arbiter
 from penstock.errors import InputError
+from penstock.live.controller.core_inputs import CLASS
 from penstock.live.protocol.io_node_record import AllocationStatus
 from penstock.live.protocol.job_record import JobAllocation
 from penstock.model import Curve, Job, JobId, Snapshot
+from penstock.model.job import PRIOR
 from penstock.records import Header, PolicySpec
 from penstock.units import show_count
 
-DIVIDES = "size"
-"""The fallback policy of a site that names none."""
 log = logging.getLogger("penstock.controller")
 
 
@@ -110,7 +111,7 @@ class Allocations:
 
     def _decided_by(self, allotment: Allotment) -> str:
         match allotment.reason:
-            case "policy" | "placed-by-load":
+            case "policy" | "prior" | "placed-by-load":
                 return self.policy
             case "unknown" | "failed":
                 return self.fallback
@@ -125,8 +126,7 @@ class Allocations:
         needs = self.arbiter.allocator.needs | self.arbiter.placer.needs
         known = {}
         if job.curve is not None and needs & {"curve", "best-count"}:
-            counts = ", ".join(map(str, job.curve.counts))
-            known["curve"] = f"{_source(job)} at {counts}"
+            known["curve"] = _curve(job, job.curve)
         if job.volume is not None and "volume" in needs:
             known["volume"] = f"{job.volume:.4g} bytes"
         if job.compute is not None and "compute" in needs:
@@ -149,6 +149,16 @@ class Allocations:
         )
 
 
-def _source(job: Job) -> str:
-    """Return where a job's curve is from: its hint `curve` says if not from its own phases."""
-    return str(job.hints.get("curve", "observed"))
+def _curve(job: Job, curve: Curve) -> str:
+    """Say where a job's curve is from: its hint `curve` says if not from its own phases."""
+    source = str(job.hints.get("curve", "observed"))
+    if PRIOR not in job.hints:
+        return f"{source} at {_counts(curve)}"
+    numbers = str(job.hints[PRIOR]).replace(",", ", ")
+    prior = f"a prior at {numbers}: {job.hints.get(CLASS, '')}"
+    own = job.own_curve
+    return prior if own is None else f"{source.partition(' ')[0]} at {_counts(own)}; {prior}"
+
+
+def _counts(curve: Curve) -> str:
+    return ", ".join(map(str, curve.counts))

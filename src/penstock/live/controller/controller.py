@@ -12,6 +12,7 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.live.controller.application_requests import ApplicationRequests
+from penstock.live.controller.detection import Detection, DetectionService
 from penstock.live.controller.explain import advised
 from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.io_node_map import IoNodeMap, IoNodePath
@@ -95,6 +96,7 @@ class Controller:
             # Half a lease: the next heartbeat comes before gates open.
             watch=watched(deployment.config.live.seconds()[0] / 2),
         )
+        self.detection = Detection(self.jobs.running, self.archive.keep_class)
         self.tuning = self._tuning()
         seconds, size = deployment.config.live.retention()
         keep = Retention(seconds=seconds, bytes=size)
@@ -129,6 +131,8 @@ class Controller:
             self.io_nodes,
             self.state.tuning,
             enforced=lambda: self.turn_service.modes.site == "enforce",
+            detection=self.detection,
+            applications=self.archive,
             clock=self._clock,
             wall_clock=self._wall_clock,
         )
@@ -149,6 +153,14 @@ class Controller:
         }
         if self.tuning is not None:
             background["tuning"] = self.tuning.run
+        elif self.io_nodes.nodes:
+            background["detection"] = DetectionService(
+                self.deployment.config.tuning,
+                self.io_nodes,
+                self.detection,
+                self.jobs.running,
+                clock=self._clock,
+            ).run
         tasks = [asyncio.create_task(run_forever(work, name)) for name, work in background.items()]
         asyncio.get_running_loop().call_later(RECONNECT_SECONDS, self._give_up)
         await self._stop.wait()
@@ -195,6 +207,7 @@ class Controller:
         for job, mapped in self.io_node_map.node_down(number).items():
             self._push(job, mapped)
         self.turn_service.node_down(number)
+        self.detection.down(number)
         if self.tuning is not None:
             self.tuning.down(number)
 
@@ -340,6 +353,8 @@ class Controller:
         mapped = self.io_node_map.map(job.id)
         job.io_nodes = self.io_node_map.numbers(job.id)
         self._writers[job.id] = writer
+        if self.tuning is not None:
+            self.tuning.began(job, self._served_alone(job))
         self.history.began(job)
         began = "began" if job.reconnected is None else "reconnected"
         log.info("job %s %s on I/O nodes %s", job.id, began, [n.number for n in mapped.nodes])
@@ -357,6 +372,11 @@ class Controller:
             token="" if self.key is None else self.key.token(begin.user).hex(),
             dirty_window=self.deployment.config.live.dirty_bytes(),
         )
+
+    def _served_alone(self, job: JobEntry) -> set[int]:
+        """Return the I/O nodes that no other running job uses."""
+        others = (other.io_nodes for other in self.jobs.running.values() if other is not job)
+        return set(job.io_nodes).difference(*others)
 
     def end(self, job: JobEntry, status: int | None) -> str:
         """End a job; without a status its connection broke. Return advice for its user."""

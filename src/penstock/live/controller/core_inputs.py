@@ -9,7 +9,11 @@ from penstock.learn.periods import HYSTERESIS
 from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
 from penstock.model import Curve, Job, JobId
+from penstock.model.job import PRIOR
 from penstock.records import Header, PolicySpec
+
+CLASS = "class"
+"""The hint that says in words what a job's prior is made of."""
 
 
 def record_header(
@@ -53,6 +57,8 @@ def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Know
     bandwidths = knowledge.bandwidths
     if bandwidths:
         hints["curve"] = knowledge.source
+    if (counts := knowledge.prior_counts) and knowledge.prior is not None:
+        hints |= {PRIOR: ",".join(map(str, counts)), CLASS: str(knowledge.prior)}
     return Job(
         id=id,
         serial=serial,

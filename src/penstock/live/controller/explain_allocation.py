@@ -44,6 +44,8 @@ def _given(decided: JobAllocation, site: AllocationStatus) -> str:
     by_load = f"needs {lacks}" if lacks else f"failed ({decided.error})"
     sentences = {
         "policy": f"{number}, {site.placement} chose which",
+        "prior": f"{number}, {site.placement} chose which; a prior was used because too few of its "
+        "own bandwidths are known",
         "placed-by-load": f"{number}; the least loaded serve, because {site.placement} {by_load}",
         "new": f"a job gets one by default while {unknown}",
         "unknown": f"{fallback} {unknown}",

@@ -73,7 +73,7 @@ class Turns:
     ) -> list[Action]:
         """A job begins, or `resumes`; `volume`: bytes per phase, as its user or the store says."""
         self.states[job.id] = TurnState(
-            curve=job.curve, last_report=now, volume=volume, idle_since=None if resumes else now
+            curve=job.own_curve, last_report=now, volume=volume, idle_since=None if resumes else now
         )
         return self._handle(JobStarted(time=now, job=job))
 

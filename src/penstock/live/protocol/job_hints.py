@@ -1,7 +1,7 @@
 """What users say about their jobs, as NAME=VALUE,...: `penstock run --hint`, Slurm's comments."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from penstock import units
 from penstock.errors import InputError, unknown
@@ -29,18 +29,20 @@ _HINTS: Mapping[str, _Hint] = {
     "period": _Hint(units.seconds, 1e-6, 1e8),
     "phases": _Hint(float, 1, 1e9),
     "io-nodes": _Hint(int, 0, 1024),
+    "request": _Hint(units.volume, 1, 1e12),
 }
+_PATTERN = "pattern"
 
 
 def parse(text: str, refused: list[str] | None = None) -> JobHints:
     """Read NAME=VALUE,...; raise InputError for a wrong part, or leave it out and append why."""
-    values: dict[str, float] = {}
+    values: dict[str, Any] = {}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
         try:
             if name in values:
                 raise InputError(f"gives {name} twice")
-            values[name] = _value(name, value)
+            values[name] = _pattern(value) if name == _PATTERN else _value(name, value)
         except InputError as error:
             shown = part if len(part) <= _LONGEST_SHOWN else part[:_LONGEST_SHOWN] + "..."
             why = InputError(f"hint {shown!r}: {error}; give any of {EXAMPLE}")
@@ -51,9 +53,17 @@ def parse(text: str, refused: list[str] | None = None) -> JobHints:
     return JobHints(messages.Hints(**values), None if count is None else int(count))
 
 
+def _pattern(text: str) -> str:
+    from penstock.model.observation import PATTERNS  # noqa: PLC0415 - NumPy comes with it
+
+    if text not in PATTERNS:
+        raise unknown("access pattern", text[:_LONGEST_SHOWN], PATTERNS)
+    return text
+
+
 def _value(name: str, text: str) -> float:
     if name not in _HINTS:
-        raise unknown("hint", name[:_LONGEST_SHOWN], _HINTS)
+        raise unknown("hint", name[:_LONGEST_SHOWN], [*_HINTS, _PATTERN])
     hint = _HINTS[name]
     try:
         value = hint.read(text)

@@ -24,7 +24,8 @@ class JobAllocation(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Meta(
             description="policy: the allocation policy gave the count, the placement policy the "
-            "I/O nodes; placed-by-load: the same count on the least loaded I/O nodes; new: too "
+            "I/O nodes; prior: the same, from a curve that is, in part, that of its class; "
+            "placed-by-load: the same count on the least loaded I/O nodes; new: too "
             "little is known of it and it began only now; unknown: too little is known, it has a "
             "share of what others leave; failed: the policy raised an exception; explored: a "
             "neighbouring count, to learn its bandwidth; pinned: it or a person asked for them; "

@@ -117,6 +117,7 @@ class NodeObservation(Message, frozen=True, kw_only=True, tag="Observed"):
     observation: dict[str, int | float]
     """Fields of model.Observation; a dict, because importing the model imports NumPy."""
     settings: dict[str, int | float | str]
+    jobs: dict[str, int] = {}  # bytes by job since it started, named as in SetWeights
 
     def to_observation(self) -> "Observation":
         """Return the observation, or raise ConnectionError if it is not valid."""
@@ -184,11 +185,13 @@ class RegisterNode(Message, frozen=True, kw_only=True, tag="Serving"):
 
 
 class Hints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a user claims about a job; it influences only the order of the job's phases."""
+    """What a user claims about a job: for the order of its phases, and its first I/O nodes."""
 
     volume: Hint | None = None  # bytes per phase
     period: Hint | None = None  # seconds from one phase to the next when the job runs alone
     phases: Hint | None = None
+    pattern: Annotated[str, Meta(max_length=40)] | None = None  # one of model.observation.PATTERNS
+    request: Hint | None = None  # bytes of a request
 
 
 class BeginJob(Message, frozen=True, kw_only=True, tag="Begin"):

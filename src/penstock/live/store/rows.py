@@ -5,12 +5,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from penstock.learn.access_class import AccessClass, ClassCurve
 from penstock.learn.knowledge import LONGEST_KEY, Knowledge
 from penstock.live.protocol.application_record import ApplicationRecord
 from penstock.live.protocol.job_record import JobRecord
 
 FAMILIES_PER_USER = 5000
 """A user with ever new program names loses their own oldest families, and no one else's."""
+
+
+CLASS_MEMBERS = 32
+"""Applications that the curve of a class is made of, those that were learnt of last."""
+OTHERS = 3
+"""Applications of other users below which their class says nothing: no single one shows."""
 
 
 def storable(text: str, most: int = LONGEST_KEY) -> str:
@@ -77,13 +84,17 @@ class Families:
         entries: Iterable[tuple[Family, Knowledge | Stored]] = (),
         most_per_user: int = FAMILIES_PER_USER,
         decode: Callable[[Stored], Knowledge] = lambda _: Knowledge(),
+        class_of: Callable[[Stored], AccessClass | None] = lambda _: None,
     ) -> None:
         """`entries` come with the longest unchanged first; `decode` reads those that are stored.
 
-        A site knows many applications, and few of them run at a time.
+        A site knows many applications, and few of them run at a time. `class_of` returns the class
+        of one that is not decoded.
         """
         self.most_per_user = most_per_user
-        self._decode = decode
+        self._decode, self._class_of = decode, class_of
+        self._classes: dict[AccessClass, dict[Family, None]] = {}  # the longest unchanged first
+        self._curves: dict[tuple[AccessClass, str], ClassCurve | None] = {}
         self._sizes: dict[tuple[str, str], dict[int, Knowledge | Stored]] = {}
         self._of_user: dict[str, dict[Family, None]] = {}  # the longest unchanged first
         for family, knowledge in entries:
@@ -129,9 +140,38 @@ class Families:
             entry = sizes[family.nodes] = self._decode(entry)
         return entry
 
+    def with_prior(
+        self, user: str, known: Knowledge, hinted: AccessClass | None = None
+    ) -> Knowledge:
+        """Return knowledge of a user's application with what its class suggests.
+
+        Its class is the one that was detected, else the one that its user names.
+        """
+        its_class = known.access_class or hinted
+        return known if its_class is None else replace(known, prior=self._prior(its_class, user))
+
+    def _prior(self, its_class: AccessClass, user: str) -> ClassCurve | None:
+        """Return the curve of a class: of the user's own applications, else of many others."""
+        if (its_class, user) not in self._curves:
+            newest = list(reversed(self._classes.get(its_class, {})))
+            own = [family for family in newest if family.user == user]
+            curve = self._class_curve(its_class, own)
+            if curve is None:
+                curve = self._class_curve(its_class, newest)
+                curve = None if curve is None or curve.applications < OTHERS else curve
+            self._curves[its_class, user] = curve
+        return self._curves[its_class, user]
+
+    def _class_curve(self, its_class: AccessClass, families: Sequence[Family]) -> ClassCurve | None:
+        curves = []
+        for family in families[:CLASS_MEMBERS]:
+            observed = self.known(family).history.curve
+            curves.append({count: point.median for count, point in observed.items()})
+        return ClassCurve.of(its_class, curves)
+
     def record(self, family: Family) -> ApplicationRecord:
         """Return the record of a family."""
-        known = self.known(family)
+        known = self.with_prior(family.user, self.known(family))
         return ApplicationRecord.of(family.user, family.executable, family.nodes, known)
 
     def learn(self, family: Family, knowledge: Knowledge) -> Family | None:
@@ -151,12 +191,32 @@ class Families:
         if not of_user:
             del self._of_user[family.user]
         sizes = self._sizes[family.user, family.executable]
-        del sizes[family.nodes]
+        self._leave_class(family, sizes.pop(family.nodes))
         if not sizes:
             del self._sizes[family.user, family.executable]
 
     def _put(self, family: Family, knowledge: Knowledge | Stored) -> None:
-        self._sizes.setdefault((family.user, family.executable), {})[family.nodes] = knowledge
+        sizes = self._sizes.setdefault((family.user, family.executable), {})
+        if family.nodes in sizes:
+            self._leave_class(family, sizes[family.nodes])
+        sizes[family.nodes] = knowledge
+        if (its_class := self._class(knowledge)) is not None:
+            self._classes.setdefault(its_class, {})[family] = None
+            self._forget_curves(its_class)
         of_user = self._of_user.setdefault(family.user, {})
         of_user.pop(family, None)
         of_user[family] = None
+
+    def _class(self, knowledge: Knowledge | Stored) -> AccessClass | None:
+        if isinstance(knowledge, Knowledge):
+            return knowledge.access_class
+        return self._class_of(knowledge)
+
+    def _leave_class(self, family: Family, knowledge: Knowledge | Stored) -> None:
+        if (its_class := self._class(knowledge)) is not None:
+            self._classes[its_class].pop(family, None)
+            self._forget_curves(its_class)
+
+    def _forget_curves(self, its_class: AccessClass) -> None:
+        for key in [key for key in self._curves if key[0] == its_class]:
+            del self._curves[key]

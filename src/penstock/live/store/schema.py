@@ -24,15 +24,18 @@ from sqlalchemy import (
     inspect,
     select,
     table,
+    text,
 )
 
 from penstock.errors import InputError
+from penstock.learn.access_class import AccessClass
 from penstock.learn.knowledge import Imported, Knowledge
 from penstock.learn.observations import History, ObservedPhase
+from penstock.learn.tuned import Estimates, TunedValues
 from penstock.live.protocol.job_record import JobRecord, direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.store.rows import Family, storable
 
-VERSION = 2
+VERSION = 3
 LONGEST_COMMAND = 4096
 """Bytes of a command line that are stored."""
 _WHOLE = 2**63 - 1
@@ -70,6 +73,8 @@ families = Table(
     _json("history", dict[int, tuple[ObservedPhase, ...]], nullable=False),
     _json("imported", Imported, nullable=False),
     Column("pattern", Text),
+    Column("request_size", BigInteger),
+    _json("tuned", Estimates),
     Column("updated", Double, nullable=False),
 )
 running = Table(
@@ -133,7 +138,16 @@ def _observations(connection: Connection) -> None:
         connection.execute(families.insert(), rows)
 
 
-MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {1: _observations}
+def _classes(connection: Connection) -> None:
+    """Version 3 keeps the size of an application's requests, and what tuning learnt of it."""
+    # A store of version 1 has just got the table as it is now.
+    existing = {column["name"] for column in inspect(connection).get_columns(families.name)}
+    for name, kind in (("request_size", "BIGINT"), ("tuned", "TEXT")):
+        if name not in existing:
+            connection.execute(text(f"ALTER TABLE {families.name} ADD COLUMN {name} {kind}"))
+
+
+MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {1: _observations, 2: _classes}
 """Functions that make version n + 1 out of version n."""
 
 
@@ -208,6 +222,7 @@ _BY_NAME: dict[str, Callable[[Any], Any]] = {
     "counters": lambda counters: _text(dict(counters)),
     "history": lambda history: _text(history.phases),
     "imported": _text,
+    "tuned": lambda tuned: _text(tuned.estimates) if tuned else None,
 }
 
 
@@ -276,9 +291,22 @@ def read_family(row: Sequence[Any]) -> tuple[Family, Sequence[Any]]:
     return Family(user=user, executable=executable, nodes=nodes), row
 
 
+_PATTERN, _REQUEST_SIZE = (
+    list(families.columns.keys()).index(name) for name in ("pattern", "request_size")
+)
+
+
+def read_class(row: Sequence[Any]) -> AccessClass | None:
+    """Return the class of the family in a row, without reading its knowledge."""
+    size = row[_REQUEST_SIZE]
+    return AccessClass.of(row[_PATTERN], size if isinstance(size, int) else None)
+
+
 def read_knowledge(row: Sequence[Any]) -> Knowledge:
     """Return the knowledge in a row of families; ValueError: a foreign value."""
     values = _values(families, row)
     for key in families.primary_key:
         del values[key.name]
-    return Knowledge(**values | {"history": History(values["history"])})
+    values["history"] = History(values["history"])
+    values["tuned"] = TunedValues(values["tuned"] or {})
+    return Knowledge(**values)

@@ -122,7 +122,9 @@ class Store:
             history = tuple(reversed([*_read(connection, last, schema.read_ended)]))
             return Memory(
                 families=Families(
-                    _read(connection, knowledge, schema.read_family), decode=_knowledge
+                    _read(connection, knowledge, schema.read_family),
+                    decode=_knowledge,
+                    class_of=schema.read_class,
                 ),
                 running=running,
                 ended=history,
