@@ -143,8 +143,8 @@ def test_an_exception_on_one_io_node_does_not_keep_the_turns_on_the_others(
     with pytest.raises(RuntimeError):
         site.phase_ended(2.0, "a", PhaseReport(number=1, bytes=10, seconds=1.0, waited=0.0))
     monkeypatch.undo()
-    told = {release.job for release in site.release_all(2.0)}
-    assert told == {"b", "c"}  # c was admitted on I/O node 1 and nobody had told it
+    notified = {release.job for release in site.release_all(2.0)}
+    assert notified == {"b", "c"}  # c was admitted on I/O node 1 and nobody had told it
     assert site.phase_began(3.0, "a", 2, resources=(1,))
 
 
