@@ -238,7 +238,7 @@ def test_users_see_import_and_forget_their_own_alone(penstock: Any, up: None) ->
 
     seen = ask(messages.GetApplications(), messages.Applications)
     assert "application='theirs'" in seen
-    assert "ior" not in seen
+    assert "application='ior'" not in seen
     assert "applications=[]" in ask(messages.GetApplications(user=USER), messages.Applications)
     mine = ImportedApplication(
         user=USER, application="ior", imported=Imported(curve={1: 1.0, 2: 1.0})

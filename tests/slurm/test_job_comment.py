@@ -48,6 +48,11 @@ def test_the_hints_in_a_comment_are_those_of_penstock_run(comment: str) -> None:
     assert refused == []
 
 
+def test_a_hint_may_name_the_class_of_an_application() -> None:
+    hinted = job_hints.parse("pattern=shared-strided,request=1MiB").hints
+    assert hinted == messages.Hints(pattern="shared-strided", request=2**20)
+
+
 WRONG = [
     "volume=-1",
     "volume=inf",
@@ -64,6 +69,10 @@ WRONG = [
     "io-nodes=1.5",
     "io-nodes=1025",
     "io-nodes=" + "9" * 1000,
+    "pattern=random",
+    "pattern=",
+    "request=0",
+    "request=1e300",
     "volum=1GiB",
     "volume",
     "=",

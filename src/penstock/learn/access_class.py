@@ -3,7 +3,7 @@
 An application of which no bandwidth was observed can be expected to scale with I/O nodes as others
 of its class do (paper io-resources, IV-C: match an application to a known profile by its access
 pattern and request size). The curve of a class is made of observations of other applications, and
-of nothing else: without any there is none. Whoever uses it calls it a prior.
+of nothing else; without any, a class has no curve. Whoever uses it calls it a prior.
 """
 
 import statistics

@@ -96,13 +96,17 @@ def test_the_class_is_the_one_that_most_bytes_were_in() -> None:
 
 WRITER = """
 import os, sys, time
-fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
+rank = os.fork()
+fd = os.open(sys.argv[1] + str(bool(rank)), os.O_CREAT | os.O_WRONLY)
 for k in range(100000):
     if os.path.exists(sys.argv[2]):
         break
     os.pwrite(fd, bytes(1 << 18), (k % 64) << 18)
     time.sleep(0.005)
+if rank:
+    os.wait()
 """
+"""Two processes that write a file each, until told to stop."""
 
 
 @pytest.fixture
@@ -155,9 +159,16 @@ def run_until(state: StateDirectory, name: str, done: Any, *options: str) -> Non
 def test_the_pattern_of_an_application_is_kept(
     state: StateDirectory, options: tuple[str, ...]
 ) -> None:
-    """The fault: the column was there, and never written; and nothing was detected untuned."""
-    up(state, *options)
-    run_until(state, "writer", lambda: known(state).get("writer", {}).get("pattern") is not None)
+    """The fault: the column was there, and never written; and nothing was detected untuned.
+
+    On one I/O node: one that sees a single process cannot tell whether others share its file.
+    """
+    up(state, "--set", "tuning.interval=200 ms", *options)
+
+    def is_kept() -> bool:
+        return known(state).get("writer", {}).get("pattern") is not None
+
+    run_until(state, "writer", is_kept, "--io-nodes", "1")
     penstock("down", "--state", state.folder)
     shown = known(state)["writer"]
     assert (shown["pattern"], shown["request_size"]) == ("file-per-process", 1 << 18)

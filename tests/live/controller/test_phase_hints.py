@@ -118,8 +118,8 @@ def test_phases_without_a_period_are_as_far_apart_as_the_familys() -> None:
     def hints(
         knowledge: Knowledge, *, phases: float, period: float | None = None
     ) -> Mapping[str, float | str]:
-        said = messages.Hints(phases=phases, period=period)
-        begin = messages.BeginJob(name="a", pid=1, command=[], user="ann", hints=said)
+        claims = messages.Hints(phases=phases, period=period)
+        begin = messages.BeginJob(name="a", pid=1, command=[], user="ann", hints=claims)
         return policy_job("a.1", 1, begin, knowledge).hints
 
     assert hints(family, phases=4) == {"phases": 4, "period": 50.0, "observations": 7}

@@ -70,14 +70,14 @@ async def query(
     clock: Callable[[], float],
 ) -> None:
     """Ask I/O nodes for their observations, and wait until a time for the answers."""
-    asked = [n for n in io_nodes.nodes if n.node is not None and n.number in numbers]
-    for io_node in asked:
+    queried = [n for n in io_nodes.nodes if n.node is not None and n.number in numbers]
+    for io_node in queried:
         if io_node.link is None and not io_node.remote:
             await io_nodes.link(io_node)
     groups = []
     # In groups: otherwise the last report would wait until all others are handled.
-    for k in range(0, len(asked), AT_A_TIME):
-        requests = {n.number: wire.GetObservation() for n in asked[k : k + AT_A_TIME]}
+    for k in range(0, len(queried), AT_A_TIME):
+        requests = {n.number: wire.GetObservation() for n in queried[k : k + AT_A_TIME]}
         within = max(until - clock(), 0.001)
         asking = io_nodes.ask_each(requests, wire.NodeObservation, receive, within)
         groups.append(asyncio.create_task(asking))

@@ -285,7 +285,7 @@ class JobArchive:
         self.store.learn(family, known.plus(io_nodes, phase, self._clock()))
 
     def keep_class(self, job: JobEntry, pattern: str, request_size: int) -> None:
-        """Keep the access pattern that was detected, if it is another than before."""
+        """Keep the access pattern that was detected, if it changed."""
         family = _family(job.begin)
         known = self.store.families.known(family)
         if (known.pattern, known.request_size) != (pattern, request_size):

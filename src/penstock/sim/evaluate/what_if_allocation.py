@@ -223,8 +223,8 @@ class AsRecorded:
             actions += [WakeAt(time=time) for time in sorted({c.time for c in self._changes})]
         if isinstance(event, JobStarted) and event.job.id in self._pinned:
             resources = self._pinned[event.job.id]
-            asked = Pinned(time=event.time, job=event.job.id, resources=resources)
-            self._arbiter.handle(asked, view)
+            pin = Pinned(time=event.time, job=event.job.id, resources=resources)
+            self._arbiter.handle(pin, view)
         actions += self._arbiter.handle(event, view)
         for change in self._due(event.time):
             actions += self._arbiter.handle(replace(change, time=event.time), view)
@@ -238,15 +238,15 @@ class AsRecorded:
 
 def notes(header: Header, ran: Ran) -> list[str]:
     """Return what a reader of the comparison must know; `ran` is the sharing policy."""
-    said = [
+    texts = [
         "jobs on different I/O nodes are simulated as if they did not slow each other down, which "
         "holds where I/O nodes are slower than the file system"
     ]
     live = header.source in ("live", "emulated") and header.site.resources > 1
     if live and ran.mode == ENFORCE and ran.policy != UNMANAGED:
-        said.append(
+        texts.append(
             "turns were of the whole file system; the simulation gives them for each I/O node"
         )
     if header.explore and header.allocation is not None and header.mode == ENFORCE:
-        said.append("numbers of I/O nodes that were tried to learn are not simulated")
-    return said
+        texts.append("numbers of I/O nodes that were tried to learn are not simulated")
+    return texts
