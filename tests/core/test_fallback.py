@@ -251,6 +251,39 @@ def test_an_application_explores_the_counts_next_to_those_it_is_given() -> None:
     assert site.arbiter.reasons["explored"] == 2
 
 
+def test_counts_beyond_the_best_known_one_are_explored_too() -> None:
+    """The fault: with b(2) below b(1), 1 was given for ever, and b(4) was never tried."""
+    site = Live(explore=True)
+    known = Curve.of({1: 10.0, 2: 6.0})
+    site.start("a", 0.0, curve=known, executable="x", hints=EXPLORING)
+    assert site.counts == {"a": 4}
+    assert site.given("a").reason == "explored"
+
+
+def test_jobs_without_a_known_curve_do_not_keep_others_from_exploring() -> None:
+    """The fault: while any other job ran, an application could not be tried on all resources.
+
+    A job with a known curve gets these all the same where its policy says so.
+    """
+    site = Live(explore=True)
+    site.start("unknown", 0.0, executable="y")
+    site.start("a", 1.0, curve=Curve.of({1: 10.0, 2: 20.0}), executable="x", hints=EXPLORING)
+    assert site.counts == {"unknown": 1, "a": 4}
+    site.end("a", 2.0)
+    for name in "bcd":
+        site.start(name, 3.0, executable="y")
+    site.start("e", 4.0, curve=Curve.of({1: 10.0, 2: 20.0}), executable="z", hints=EXPLORING)
+    assert site.counts["e"] == 2, "others have more than half of the resources"
+
+
+def test_pinned_jobs_leave_as_much_less_to_explore_with() -> None:
+    site = Live(explore=True)
+    site.tell(Pinned(time=0.0, job="pinned", resources=(0, 1, 2)))
+    site.start("pinned", 0.0, curve=STEEP)
+    site.start("a", 1.0, curve=Curve.of({1: 10.0}), executable="x", hints=EXPLORING)
+    assert site.counts["a"] == 1
+
+
 def test_exploration_is_bounded_and_leaves_room_for_others() -> None:
     site = Live(explore=True)
     single = Curve.of({1: 10.0})

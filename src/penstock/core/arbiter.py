@@ -75,6 +75,10 @@ class _Decision:
         self.counts |= counts
         self.reasons |= dict.fromkeys(counts, reason)
 
+    def decides(self, job: JobId) -> bool:
+        """Tell whether a job has a count of its own, and not a share of what others leave."""
+        return self.reasons[job] not in ("new", "unknown")
+
 
 class Arbiter:
     """Runs the allocator and the placer whenever the jobs or the usable resources change."""
@@ -251,26 +255,33 @@ class Arbiter:
             return dict.fromkeys(view.jobs, 1)
 
     def _explore(self, now: float, jobs: Jobs, resources: int, decision: _Decision) -> None:
-        """Vary the count of a job that starts, if it may be and there is room."""
-        total = sum(decision.counts.values())
+        """Vary the count of a job that starts, if it may be and there is room.
+
+        As in every decision, jobs of which too little is known take no room from the others.
+        """
+        if self.explorer is None:
+            return
+        pinned = sum(map(len, decision.places.values()))
+        total = pinned + sum(decision.counts.values())
+        decided = pinned + sum(n for id, n in decision.counts.items() if decision.decides(id))
         for id, job in jobs.items():
             count = decision.counts[id]
-            others_count = total - count
-            if (
-                self.explorer is not None
-                and self._started[id] == now
-                and id not in self.assigned
-                and job.hints.get(EXPLORE)
-            ):
-                tried = self.explorer.choose(job, count, others=others_count, resources=resources)
+            others = decided - (count if decision.decides(id) else 0)
+            begins = self._started[id] == now and id not in self.assigned
+            if begins and job.hints.get(EXPLORE):
+                room, load = resources - others, total - count
+                tried = self.explorer.choose(
+                    job, count, others=load, room=room, resources=resources
+                )
                 if tried is not None:
                     self._explored[id] = tried
             if id in self._explored:
-                if others_count + self._explored[id] > resources:
+                explored = self._explored[id]
+                if others + explored > resources:
                     del self._explored[id]  # others need the room
                     continue
-                decision.give({id: self._explored[id]}, "explored")
-                total = others_count + self._explored[id]
+                decision.give({id: explored}, "explored")
+                total, decided = total - count + explored, others + explored
 
     def _place(self, view: View, usable: list[ResourceId], jobs: Jobs, decision: _Decision) -> None:
         """Choose the resources of each job: by the placer, then on the least loaded."""
