@@ -276,6 +276,34 @@ def test_jobs_without_a_known_curve_do_not_keep_others_from_exploring() -> None:
     assert site.counts["e"] == 2, "others have more than half of the resources"
 
 
+def test_what_an_unknown_job_has_because_nobody_else_does_is_no_load() -> None:
+    """The fault: one that had run for long had all resources left, and nothing was explored."""
+    site = Live(explore=True)
+    site.start("unknown", 0.0, executable="y")
+    site.tell(Woke(time=SETTLE))
+    assert site.counts == {"unknown": 4}
+    site.start("a", 20.0, curve=Curve.of({1: 10.0}), executable="x", hints=EXPLORING)
+    assert site.counts["a"] == 2
+    assert site.given("a").reason == "explored"
+
+
+@pytest.mark.parametrize("allocator", ["one", "size", "static"])
+def test_a_policy_that_asks_for_no_curve_is_not_explored_with(allocator: str) -> None:
+    site = Live(allocator, explore=True)
+    site.start("a", 0.0, nodes=2, curve=Curve.of({1: 10.0}), executable="x", hints=EXPLORING)
+    assert site.given("a").reason == "policy"
+
+
+@pytest.mark.parametrize(("allocator", "expected"), [("one", 1), ("size", 4), ("static", 2)])
+def test_what_was_learnt_does_not_bind_a_policy_that_asks_for_no_curve(
+    allocator: str, expected: int
+) -> None:
+    """The fault: a job that once had three resources alone got three for ever under size."""
+    site = Live(allocator)
+    site.start("a", 0.0, nodes=4, curve=Curve.of({3: 10.0}))
+    assert site.counts == {"a": expected}
+
+
 def test_pinned_jobs_leave_as_much_less_to_explore_with() -> None:
     site = Live(explore=True)
     site.tell(Pinned(time=0.0, job="pinned", resources=(0, 1, 2)))

@@ -31,7 +31,7 @@ class Explorer:
     ) -> int | None:
         """Return the count to try instead of `count`, at most `room`.
 
-        Other jobs have `others` of all resources.
+        `others` is how many of all resources other jobs have.
         """
         points = () if job.curve is None else job.curve.counts
         if count not in points or others > LOW_LOAD * resources:

@@ -163,9 +163,10 @@ def _first_job(runs: Runs) -> Claim:
         numbers = [int(n) for n in counts.split()]
         return len(numbers) > 1 and numbers[1] < numbers[0]
 
+    changes = [", then ".join(counts.split()) for counts in given]
     return claim(
         "fig-5-13-first-job",
-        f"STATIC {'; '.join(static)}; MCKP {'; '.join(f'{g.replace(chr(32), ", then ")}' for g in given)}",
+        f"MCKP {'; '.join(changes)}; STATIC {'; '.join(static)}",
         all(map(falls, given)) and all(len(one.split()) == 1 for one in static),
     )
 
