@@ -46,7 +46,9 @@ from penstock.studies.live.forwarding_claims import (
     DECISION,
     JOB,
     LEARNT,
+    LINKS,
     MCKP,
+    MIXED,
     NEAR,
     ONE,
     RUN,
@@ -67,7 +69,7 @@ UNEVEN = Application(name="uneven", nodes=2, processes=3)
 OTHER = Application(name="other", nodes=1, processes=1)
 VOLUMES = {WIDE.name: 2.0, SERIAL.name: 0.75, SHARED.name: 0.75, UNEVEN.name: 1.5}
 """What a phase moves, in seconds of one link."""
-QUEUED = {WIDE.name: 8.0, SERIAL.name: 4.0, SHARED.name: 4.0}
+QUEUED = {WIDE.name: 8.0, SERIAL.name: 4.0, SHARED.name: 4.0, UNEVEN.name: 5.0}
 """What a job of the queue moves, in one phase."""
 PHASES, PAUSE = 3, 0.4
 OTHER_PERIOD, OTHER_VOLUME = 4.0, 2 * 2**20
@@ -81,41 +83,44 @@ PIECES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """Jobs in order, and the policies under which they are run."""
+
+    name: str
+    jobs: Sequence[Application]
+    policies: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What a size runs."""
 
     applications: Sequence[Application]
-    queue: Sequence[Application]
-    policies: Sequence[str]
+    queues: Sequence[Queue]
     scale: float  # of all volumes
     repetitions: int
 
 
-QUEUE = (WIDE, SERIAL, SHARED) * 3 + (WIDE,)
-"""As HACC, SIM and S3D in Figure 5.12."""
 EACH = (WIDE, SERIAL, SHARED, UNEVEN)
+IN_ORDER = (WIDE, SERIAL, SHARED) * 3 + (WIDE,)
+"""As HACC, SIM and S3D in Figure 5.12."""
+POLICIES = (MCKP, STATIC, SIZE, ONE, ALL)
+QUEUES = (
+    Queue(name=MIXED, jobs=IN_ORDER, policies=POLICIES),
+    Queue(name=LINKS, jobs=(WIDE, SERIAL, UNEVEN) * 2, policies=(MCKP, STATIC, ALL)),
+)
 PLANS: Mapping[Size, Plan] = {
     "quick": Plan(
         applications=EACH[:3],
-        queue=QUEUE[:4],
-        policies=(MCKP, STATIC, ALL),
+        queues=(
+            Queue(name=MIXED, jobs=IN_ORDER[:4], policies=(MCKP, STATIC)),
+            Queue(name=LINKS, jobs=(WIDE, SERIAL, WIDE), policies=(MCKP, ALL)),
+        ),
         scale=0.5,
         repetitions=1,
     ),
-    "fast": Plan(
-        applications=EACH,
-        queue=QUEUE,
-        policies=(MCKP, STATIC, SIZE, ONE, ALL),
-        scale=1.0,
-        repetitions=1,
-    ),
-    "full": Plan(
-        applications=EACH,
-        queue=QUEUE,
-        policies=(MCKP, STATIC, SIZE, ONE, ALL),
-        scale=2.0,
-        repetitions=5,
-    ),
+    "fast": Plan(applications=EACH, queues=QUEUES, scale=1.0, repetitions=1),
+    "full": Plan(applications=EACH, queues=QUEUES, scale=2.0, repetitions=5),
 }
 Bandwidths = dict[int, float]
 Rows = list[dict[str, Value]]
@@ -132,8 +137,9 @@ def run_cell(cell: Cell, *, plan: Plan) -> Rows:
             rows.append({"what": CURVE, "application": application, "io_nodes": n, "true": bandwidth})
     with emulated_site() as site:
         rows += cold_start(site, plan, true)
-        for policy in plan.policies:
-            rows += queue(site, plan, policy, true)
+        for queue in plan.queues:
+            for policy in queue.policies:
+                rows += run_queue(site, plan, queue, policy, true)
     return [base | row for row in rows]
 
 
@@ -247,15 +253,16 @@ def _given(status: messages.Status) -> dict[str, Given]:
     }
 
 
-def queue(
-    site: EmulatedSite, plan: Plan, policy: str, true: Mapping[str, Bandwidths]
+def run_queue(
+    site: EmulatedSite, plan: Plan, queue: Queue, policy: str, true: Mapping[str, Bandwidths]
 ) -> Rows:
     """Run the queue under a policy, and simulate it."""
     with site.up(allocation=policy, nodes=NODES):
-        jobs, seen = _play(site, plan)
+        jobs, seen = _play(site, plan, queue.jobs)
         times = {job.name: job.wait() for job in jobs}
     start_up = median(one.start_up for one in times.values())
-    simulated = predicted(plan, policy, true, start_up)
+    volumes = [_volume(plan, one) for one in queue.jobs]
+    simulated = predicted(queue.jobs, volumes, policy, true, start_up)
     rows: Rows = []
     for k, job in enumerate(jobs):
         counts = [given[job.name].count for given in seen if job.name in given]
@@ -263,16 +270,17 @@ def queue(
         rows.append(
             {
                 "what": JOB,
+                "queue": queue.name,
                 "policy": policy,
                 "job": k,
                 "application": job.application.name,
-                "live": _volume(plan, job.application) / times[job.name].seconds,
+                "live": volumes[k] / times[job.name].seconds,
                 "simulated": simulated[k],
                 "given": " ".join(map(str, changes)),
             }
         )
     if policy == MCKP:
-        rows += _decisions(seen, true)
+        rows += [{"queue": queue.name, **row} for row in _decisions(seen, true)]
     return rows
 
 
@@ -280,7 +288,9 @@ def _volume(plan: Plan, application: Application) -> int:
     return application.whole(plan.scale * QUEUED[application.name] * LINK)
 
 
-def _play(site: EmulatedSite, plan: Plan) -> tuple[list[RunningJob], list[dict[str, Given]]]:
+def _play(
+    site: EmulatedSite, plan: Plan, queue: Sequence[Application]
+) -> tuple[list[RunningJob], list[dict[str, Given]]]:
     """Start jobs in order as compute nodes become free; return them and what they were given."""
     started: list[RunningJob] = []
     seen: list[dict[str, Given]] = []
@@ -288,7 +298,7 @@ def _play(site: EmulatedSite, plan: Plan) -> tuple[list[RunningJob], list[dict[s
     while True:
         running = [job for job in started if job.process.poll() is None]
         free = NODES - sum(job.application.nodes for job in running)
-        left = plan.queue[len(started) :]
+        left = queue[len(started) :]
         if left and left[0].nodes <= free:
             started.append(site.start(left[0], volume=_volume(plan, left[0])))
         elif not left and not running:
@@ -337,41 +347,48 @@ def allocated(
 
 
 class All:
-    """Every job has all I/O nodes: what a site without an allocation policy does."""
+    """Every job may use all I/O nodes, and uses one for each of its processes."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
     sticky: ClassVar[bool] = False
 
     def allocate(self, view: View) -> Mapping[JobId, int]:
-        """Return all for every job."""
-        return dict.fromkeys(view.jobs, view.site.resources)
+        """Return as many as a job has processes."""
+        most = view.site.resources
+        return {name: min(job.processes or most, most) for name, job in view.jobs.items()}
 
 
 def predicted(
-    plan: Plan, policy: str, true: Mapping[str, Bandwidths], start_up: float
+    queue: Sequence[Application],
+    volumes: Sequence[int],
+    policy: str,
+    true: Mapping[str, Bandwidths],
+    start_up: float,
 ) -> list[float]:
-    """Return the bandwidth of each job of the queue by simulation from curves.
+    """Return the bandwidth of each job of a queue by simulation from curves.
 
     The time that a job takes to start is computation, as it is live: its I/O nodes wait for it.
     """
-    volumes = [_volume(plan, one) for one in plan.queue]
-    curves = [Curve.of(true[one.name]) for one in plan.queue]
-    compute = np.zeros(PIECES * len(volumes))
+    curves = [Curve.of(true[one.name]) for one in queue]
+    compute = np.zeros(PIECES * len(queue))
     compute[::PIECES] = start_up
     workload = Workload(
-        ids=[f"{one.name}-{k}" for k, one in enumerate(plan.queue)],
+        ids=[f"{one.name}-{k}" for k, one in enumerate(queue)],
         compute=compute,
         io=np.repeat(
             [v / PIECES / c.bandwidth(1) for v, c in zip(volumes, curves, strict=True)], PIECES
         ),
-        offsets=PIECES * np.arange(len(volumes) + 1),
-        release=np.zeros(len(volumes)),
-        nodes=[one.nodes for one in plan.queue],
+        offsets=PIECES * np.arange(len(queue) + 1),
+        release=np.zeros(len(queue)),
+        nodes=[one.nodes for one in queue],
         curves=curves,
+        details=[{"processes": one.processes} for one in queue],
     )
-    allocator = All() if policy == ALL else registry.policy("allocation", policy)
+    # Live, counts between those of a curve are given by policies that ask for no curve.
+    options = {"measured": False} if policy in (STATIC, SIZE, ONE) else {}
     arbitrate = Arbiter(
-        allocator=allocator, placer=registry.policy("placement", "greedy-non-clairvoyant")
+        allocator=All() if policy == ALL else registry.policy("allocation", policy, options),
+        placer=registry.policy("placement", "greedy-non-clairvoyant"),
     )
     done = simulate(
         workload,
@@ -380,7 +397,8 @@ def predicted(
         arbitrate=arbitrate.handle,
     )
     seconds = done.finish - done.start - start_up
-    return (np.array(volumes) / seconds).tolist()
+    bandwidths: list[float] = (np.array(volumes) / seconds).tolist()
+    return bandwidths
 
 
 STUDY = Study(
