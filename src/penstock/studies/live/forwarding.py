@@ -76,7 +76,7 @@ OTHER_PERIOD, OTHER_VOLUME = 4.0, 2 * 2**20
 """The job beside those that are learnt writes for an eighth of a second every so often."""
 MOST_RUNS = 10
 """Runs of an application after which learning is given up."""
-POLL, LONGEST = 0.1, 300.0
+POLL, LONGEST = 0.05, 300.0
 """Seconds between two looks at the jobs of a queue, and until it must have ended."""
 PIECES = 64
 """Parts of a simulated job: a new number of I/O nodes takes effect between two of them."""
@@ -299,16 +299,18 @@ def _play(
         running = [job for job in started if job.process.poll() is None]
         free = NODES - sum(job.application.nodes for job in running)
         left = queue[len(started) :]
-        if left and left[0].nodes <= free:
+        given = _given(site.status())
+        if given and (not seen or given != seen[-1]):
+            seen.append(given)
+        # The next job is started once the controller has the last one: in the queue's order.
+        arrived = not started or started[-1].name in given or started[-1] not in running
+        if left and arrived and left[0].nodes <= free:
             started.append(site.start(left[0], volume=_volume(plan, left[0])))
         elif not left and not running:
             return started, seen
         elif time.monotonic() > until:
             raise TestbedError(f"the queue has not ended after {LONGEST:g} s")
         else:
-            given = _given(site.status())
-            if given and (not seen or given != seen[-1]):
-                seen.append(given)
             time.sleep(POLL)
 
 
@@ -323,14 +325,20 @@ def _decisions(seen: Sequence[Mapping[str, Given]], true: Mapping[str, Bandwidth
         rows[tuple(given)] = {
             "what": DECISION,
             "policy": MCKP,
-            "application": " ".join(one.application for one in given.values()),
-            "given": json.dumps(list(counts.values())),
-            "offline": json.dumps(list(offline.values())),
+            "application": " ".join(sorted(one.application for one in given.values())),
+            "given": _by_application(given, counts),
+            "offline": _by_application(given, offline),
             "live": sums[0],
             "simulated": sums[1],
             "reason": " ".join(sorted({one.reason for one in given.values()})),
         }
     return list(rows.values())
+
+
+def _by_application(given: Mapping[str, Given], counts: Mapping[str, int]) -> str:
+    """Return counts in the order of the applications: which of two equal jobs has more is open."""
+    ordered = sorted((one.application, counts[name]) for name, one in given.items())
+    return json.dumps([count for _, count in ordered])
 
 
 def allocated(
