@@ -26,9 +26,7 @@ class Explorer:
         self.seed, self.tries = seed, tries
         self._tried: Counter[tuple[str, str, int, int]] = Counter()
 
-    def choose(
-        self, job: Job, count: int, *, others: int, room: int, resources: int
-    ) -> int | None:
+    def choose(self, job: Job, count: int, *, others: int, room: int, resources: int) -> int | None:
         """Return the count to try instead of `count`, at most `room`.
 
         `others` is how many of all resources other jobs have.

@@ -326,7 +326,12 @@ def _learning(runs: Runs) -> TextTable:
 def _decided(runs: Runs) -> TextTable:
     header = ["running", "given live", "by the true curves", "reason"]
     rows = [
-        [str(row["application"]), _listed(row["given"]), _listed(row["offline"]), str(row["reason"])]
+        [
+            str(row["application"]),
+            _listed(row["given"]),
+            _listed(row["offline"]),
+            str(row["reason"]),
+        ]
         for row in runs.of(DECISION, workload=runs.repetitions[0])
     ]
     return figure.table("decisions", [header, *rows])

@@ -1,4 +1,4 @@
-"""Paper io-resources (Section V, Figure 5) on real processes: how many I/O nodes jobs get, and which.
+"""Paper io-resources (Section V, Figure 5) on real processes: how many I/O nodes, and which.
 
 Six jobs compute and write in turn on four I/O nodes, whose links set their curves. Compute times
 are such that the I/O-load of n-sys is each of three values. All that policies need is known, as
@@ -93,12 +93,8 @@ PLANS: Mapping[Size, Plan] = {
     "quick": Plan(
         loads=(0.6,), allocators=("static", "t-cpu"), placers=PLACERS, seconds=5.0, repetitions=1
     ),
-    "fast": Plan(
-        loads=LOADS, allocators=ALLOCATORS, placers=PLACERS, seconds=6.0, repetitions=1
-    ),
-    "full": Plan(
-        loads=LOADS, allocators=ALLOCATORS, placers=PLACERS, seconds=30.0, repetitions=3
-    ),
+    "fast": Plan(loads=LOADS, allocators=ALLOCATORS, placers=PLACERS, seconds=6.0, repetitions=1),
+    "full": Plan(loads=LOADS, allocators=ALLOCATORS, placers=PLACERS, seconds=30.0, repetitions=3),
 }
 
 
@@ -188,9 +184,7 @@ def live(
     """Run the jobs; return the I/O nodes that they had, and their times."""
     with emulated_site() as site:
         site.tell([known(job) for job in members])
-        with site.up(
-            allocation=allocator, placement=placer, nodes=SITE.nodes, options=MEASURED
-        ):
+        with site.up(allocation=allocator, placement=placer, nodes=SITE.nodes, options=MEASURED):
             return _play(site, members)
 
 
@@ -234,7 +228,7 @@ def offline_places(
 def slowdown(members: Sequence[Job], times: Mapping[str, Times]) -> float:
     """Return Mean-I/O-SlowDown (Equation 4) until the first job ends, and each has had a phase."""
     first_end = min(times[job.id].phases[-1][1] for job in members)
-    until = max(first_end, max(times[job.id].phases[0][1] for job in members))
+    until = max(first_end, *(times[job.id].phases[0][1] for job in members))
     parts = []
     for job in members:
         assert job.volume is not None
@@ -280,8 +274,7 @@ def _best_bandwidth(rows: Sequence[Row]) -> Claim:
     means = _means(rows, "x", "placer", "policy")
     cases = list(dict.fromkeys(key[:2] for key in means))
     lowest = {
-        case: min((policy for x, placer, policy in means if (x, placer) == case),
-                  key=lambda policy: means[*case, policy])
+        case: min((key for key in means if key[:2] == case), key=means.__getitem__)[2]
         for case in cases
     }
     policies = {row["policy"] for row in rows}

@@ -1,4 +1,4 @@
-"""A job of several processes that compute and write in step, and notes when: `parallel_job.py PLAN`.
+"""A job of processes that compute and write in step, and notes when: `parallel_job.py PLAN`.
 
 Computing is sleeping. Each process writes a file of its own, or blocks of one shared file in turn
 with the others. It is an unmodified program: its phases are detected.
@@ -22,6 +22,10 @@ from typing import Any
 
 FILE_REQUESTS = 64
 """Requests of a process after which its file is written over: the volume is not kept."""
+FIRST = 4096
+"""Bytes of the first request of each process, one process after the other. So they have their I/O
+nodes in the order of their ranks, as those of an MPI job dealt out, and connections are there when
+phases begin. That is too little to be detected as a phase."""
 TIMES = struct.Struct("dd")
 
 
@@ -35,9 +39,11 @@ class Process:
         path = Path(plan["folder"]) / name
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
         self._buffer = memoryview(bytes(plan["request"]))
+        os.pwrite(self._file, self._buffer[:FIRST], 0)
 
-    def run(self, begin: float, notes: mmap.mmap) -> None:
+    def run(self, notes: mmap.mmap) -> None:
         """Do all phases; the first process notes when they began and ended."""
+        begin = self._plan["begin"]
         for k in range(self._plan["phases"]):
             time.sleep(max(begin + self._plan["compute"] - time.monotonic(), 0.0))
             self._all.wait()
@@ -65,31 +71,35 @@ def main() -> None:
     # An interrupt from the terminal ends all jobs at once, without a traceback from each.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    begin = time.monotonic()
+    plan["begin"] = time.monotonic()
     if plan["waits"]:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         line = sys.stdin.readline()
         if not line:  # the parent process is gone
             sys.exit(1)
-        begin = float(line)
+        plan["begin"] = float(line)
     with mmap.mmap(-1, plan["phases"] * TIMES.size) as notes:
-        status = _run(plan, begin, notes)
+        status = _run(plan, notes)
         times = [TIMES.unpack_from(notes, k * TIMES.size) for k in range(plan["phases"])]
     if status == 0:
-        result = {"start": begin, "phases": times}
+        result = {"start": plan["begin"], "phases": times}
         Path(plan["results"]).write_text(json.dumps(result), encoding="utf-8")
     sys.exit(status)
 
 
-def _run(plan: dict[str, Any], begin: float, notes: mmap.mmap) -> int:
+def _run(plan: dict[str, Any], notes: mmap.mmap) -> int:
     """Run the processes; return the status of the last that failed, or zero."""
     all_processes = get_context("fork").Barrier(plan["processes"])
     children = []
     for rank in range(plan["processes"]):
+        ready, is_ready = os.pipe()
         child = os.fork()
         if child == 0:
-            _child(plan, rank, all_processes, begin, notes)
+            _child(plan, rank, all_processes, notes, is_ready)
+        os.close(is_ready)
+        os.read(ready, 1)
+        os.close(ready)
         children.append(child)
     failed = 0
     for _ in children:
@@ -110,11 +120,17 @@ def _end(child: int) -> None:
 
 
 def _child(
-    plan: dict[str, Any], rank: int, all_processes: Barrier, begin: float, notes: mmap.mmap
+    plan: dict[str, Any],
+    rank: int,
+    all_processes: Barrier,
+    notes: mmap.mmap,
+    is_ready: int,
 ) -> None:
     status = 1
     try:
-        Process(plan, rank, all_processes).run(begin, notes)
+        process = Process(plan, rank, all_processes)
+        os.close(is_ready)
+        process.run(notes)
         status = 0
     except OSError as error:
         sys.stderr.write(f"{error}\n")
