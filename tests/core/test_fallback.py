@@ -251,6 +251,67 @@ def test_an_application_explores_the_counts_next_to_those_it_is_given() -> None:
     assert site.arbiter.reasons["explored"] == 2
 
 
+def test_counts_beyond_the_best_known_one_are_explored_too() -> None:
+    """The fault: with b(2) below b(1), 1 was given for ever, and b(4) was never tried."""
+    site = Live(explore=True)
+    known = Curve.of({1: 10.0, 2: 6.0})
+    site.start("a", 0.0, curve=known, executable="x", hints=EXPLORING)
+    assert site.counts == {"a": 4}
+    assert site.given("a").reason == "explored"
+
+
+def test_jobs_without_a_known_curve_do_not_keep_others_from_exploring() -> None:
+    """The fault: while any other job ran, an application could not be tried on all resources.
+
+    A job with a known curve gets these all the same where its policy says so.
+    """
+    site = Live(explore=True)
+    site.start("unknown", 0.0, executable="y")
+    site.start("a", 1.0, curve=Curve.of({1: 10.0, 2: 20.0}), executable="x", hints=EXPLORING)
+    assert site.counts == {"unknown": 1, "a": 4}
+    site.end("a", 2.0)
+    for name in "bcd":
+        site.start(name, 3.0, executable="y")
+    site.start("e", 4.0, curve=Curve.of({1: 10.0, 2: 20.0}), executable="z", hints=EXPLORING)
+    assert site.counts["e"] == 2, "others have more than half of the resources"
+
+
+def test_what_an_unknown_job_has_because_nobody_else_does_is_no_load() -> None:
+    """The fault: one that had run for long had all resources left, and nothing was explored."""
+    site = Live(explore=True)
+    site.start("unknown", 0.0, executable="y")
+    site.tell(Woke(time=SETTLE))
+    assert site.counts == {"unknown": 4}
+    site.start("a", 20.0, curve=Curve.of({1: 10.0}), executable="x", hints=EXPLORING)
+    assert site.counts["a"] == 2
+    assert site.given("a").reason == "explored"
+
+
+@pytest.mark.parametrize("allocator", ["one", "size", "static"])
+def test_a_policy_that_asks_for_no_curve_is_not_explored_with(allocator: str) -> None:
+    site = Live(allocator, explore=True)
+    site.start("a", 0.0, nodes=2, curve=Curve.of({1: 10.0}), executable="x", hints=EXPLORING)
+    assert site.given("a").reason == "policy"
+
+
+@pytest.mark.parametrize(("allocator", "expected"), [("one", 1), ("size", 4), ("static", 2)])
+def test_what_was_learnt_does_not_bind_a_policy_that_asks_for_no_curve(
+    allocator: str, expected: int
+) -> None:
+    """The fault: a job that once had three resources alone got three for ever under size."""
+    site = Live(allocator)
+    site.start("a", 0.0, nodes=4, curve=Curve.of({3: 10.0}))
+    assert site.counts == {"a": expected}
+
+
+def test_pinned_jobs_leave_as_much_less_to_explore_with() -> None:
+    site = Live(explore=True)
+    site.tell(Pinned(time=0.0, job="pinned", resources=(0, 1, 2)))
+    site.start("pinned", 0.0, curve=STEEP)
+    site.start("a", 1.0, curve=Curve.of({1: 10.0}), executable="x", hints=EXPLORING)
+    assert site.counts["a"] == 1
+
+
 def test_exploration_is_bounded_and_leaves_room_for_others() -> None:
     site = Live(explore=True)
     single = Curve.of({1: 10.0})

@@ -75,6 +75,10 @@ class _Decision:
         self.counts |= counts
         self.reasons |= dict.fromkeys(counts, reason)
 
+    def decides(self, job: JobId) -> bool:
+        """Tell whether a job has a count of its own, and not a share of what others leave."""
+        return self.reasons[job] not in ("new", "unknown")
+
 
 class Arbiter:
     """Runs the allocator and the placer whenever the jobs or the usable resources change."""
@@ -220,7 +224,8 @@ class Arbiter:
                 known = {id: job for id, job in jobs.items() if id not in decision.lacks}
         try:
             if known:
-                decision.give(self._by_policy(_part(view, known, resources)), "policy")
+                counts = self._by_policy(self._allocator_view(view, known, resources))
+                decision.give(counts, "policy")
                 for id, job in known.items():
                     if by_prior(job, self.allocator):
                         decision.reasons[id] = "prior"
@@ -236,6 +241,21 @@ class Arbiter:
         counts = self._by_fallback(_part(view, rest, max(left, 1))) if rest else {}
         for id, count in counts.items():
             decision.give({id: count}, "unknown" if id in decision.lacks else "failed")
+
+    @property
+    def _uses_curves(self) -> bool:
+        return bool(self.allocator.needs & {"best-count", "curve"})
+
+    def _allocator_view(self, view: View, jobs: Jobs, resources: int) -> View:
+        """Return what the allocator is told of these jobs.
+
+        Learnt curves have the counts that jobs happened to have, and a policy gives no others: one
+        that asks for no curve would be bound by what it gave before.
+        """
+        if self.fallback is None or self._uses_curves:
+            return _part(view, jobs, resources)
+        plain = {id: replace(job, curve=None) for id, job in jobs.items()}
+        return _PartView(view, plain, resources)
 
     def _by_policy(self, view: View) -> dict[JobId, int]:
         counts = allocate(self.allocator, view)
@@ -254,26 +274,38 @@ class Arbiter:
             return dict.fromkeys(view.jobs, 1)
 
     def _explore(self, now: float, jobs: Jobs, resources: int, decision: _Decision) -> None:
-        """Vary the count of a job that starts, if it may be and there is room."""
-        total = sum(decision.counts.values())
+        """Vary the count of a job that starts, if it may be and there is room.
+
+        As in every decision, jobs of which too little is known take no room from the others. They
+        have what is left, so that each counts as one where the load is judged.
+        """
+        if self.explorer is None or not self._uses_curves:
+            return
+        undecided = sum(not decision.decides(id) for id in decision.counts)
+        decided = sum(map(len, decision.places.values()))  # of pinned jobs
+        decided += sum(n for id, n in decision.counts.items() if decision.decides(id))
         for id, job in jobs.items():
-            count = decision.counts[id]
-            others_count = total - count
-            if (
-                self.explorer is not None
-                and self._started[id] == now
-                and id not in self.assigned
-                and job.hints.get(EXPLORE)
-            ):
-                tried = self.explorer.choose(job, count, others=others_count, resources=resources)
+            count, was_decided = decision.counts[id], decision.decides(id)
+            others = decided - count if was_decided else decided
+            unknown = undecided if was_decided else undecided - 1
+            begins = self._started[id] == now and id not in self.assigned
+            if begins and job.hints.get(EXPLORE):
+                tried = self.explorer.choose(
+                    job,
+                    count,
+                    others=others + unknown,
+                    room=resources - others,
+                    resources=resources,
+                )
                 if tried is not None:
                     self._explored[id] = tried
             if id in self._explored:
-                if others_count + self._explored[id] > resources:
+                explored = self._explored[id]
+                if others + explored > resources:
                     del self._explored[id]  # others need the room
                     continue
-                decision.give({id: self._explored[id]}, "explored")
-                total = others_count + self._explored[id]
+                decision.give({id: explored}, "explored")
+                decided, undecided = others + explored, unknown
 
     def _place(self, view: View, usable: list[ResourceId], jobs: Jobs, decision: _Decision) -> None:
         """Choose the resources of each job: by the placer, then on the least loaded."""

@@ -1,9 +1,10 @@
 """Chooses a neighbouring count of resources for a job now and then, to learn its curve there.
 
 Bandwidths are learnt only at counts that a job has had. While other jobs have few, a job that
-begins gets the next smaller or larger power of two (or all resources) instead of what its policy
-gave, if its curve has a point at the one and none at the other. Each count of an application is
-tried a bounded number of times, whether or not a bandwidth was learnt from it.
+begins gets a power of two (or all resources) next to a count at which its curve has a point,
+instead of what its policy gave, if the curve has none there. So the curve grows in both directions,
+also past counts that are worse: paper forwarding has curves that fall and rise again. Each count of
+an application is tried a bounded number of times, whether or not a bandwidth was learnt from it.
 """
 
 from collections import Counter
@@ -25,18 +26,20 @@ class Explorer:
         self.seed, self.tries = seed, tries
         self._tried: Counter[tuple[str, str, int, int]] = Counter()
 
-    def choose(self, job: Job, count: int, *, others: int, resources: int) -> int | None:
-        """Return the count to try instead of `count`; other jobs have `others` resources."""
+    def choose(self, job: Job, count: int, *, others: int, room: int, resources: int) -> int | None:
+        """Return the count to try instead of `count`, at most `room`.
+
+        `others` is how many of all resources other jobs have.
+        """
         own = job.own_curve  # a prior is there to be replaced
         points = () if own is None else own.counts
         if count not in points or others > LOW_LOAD * resources:
             return None
+        next_to_known = {n for point in points for n in _neighbours(point, resources)}
         candidates = [
             n
-            for n in _neighbours(count, resources)
-            if n not in points
-            and n + others <= resources
-            and self._tried[_key(job, n)] < self.tries
+            for n in sorted(next_to_known.difference(points))
+            if n <= room and self._tried[_key(job, n)] < self.tries
         ]
         if not candidates:
             return None

@@ -19,6 +19,7 @@ from penstock.live.protocol import job_hints
 from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.protocol.state_directory import StateDirectory
 
+LARGEST_COUNT = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
 
 
@@ -41,6 +42,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
     help="The number of I/O nodes, the least loaded ones; 0 for direct I/O. By default all.",
 )
 @click.option(
+    "--nodes",
+    metavar="N",
+    type=click.IntRange(1, LARGEST_COUNT),
+    default=1,
+    help="The number of compute nodes that the command uses: its size to policies that divide I/O "
+    "nodes by size. By default 1.",
+)
+@click.option(
     "--hint",
     metavar="NAME=VALUE,...",
     envvar="PENSTOCK_HINT",
@@ -61,6 +70,7 @@ def run(
     name: str | None,
     application: str | None,
     io_nodes: int | None,
+    nodes: int,
     hint: str | None,
     require: bool,
     as_json: bool,
@@ -77,6 +87,7 @@ def run(
       penstock run --io-nodes 0 -- tar cf /scratch/a.tar src      direct I/O, but counted
       penstock run --hint volume=1GiB,period=60s,phases=20 -- ./solver
       penstock run --application ocean -- ./run-member 17
+      penstock run --nodes 8 -- mpiexec -n 64 ./solver
       penstock run --controller login1:7000 --key-file ~/.penstock.key -- ./solver
 
     What is learnt from a job is used for later runs of the same application by the same user. The
@@ -106,6 +117,7 @@ def run(
             io_nodes=wanted.io_nodes if io_nodes is None else io_nodes,
             controller=remote,
             hints=wanted.hints,
+            nodes=nodes,
         )
         outcome = _run(job, command, state if remote is None else None, require=require)
     except runner.CannotRunError as error:

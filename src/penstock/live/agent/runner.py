@@ -110,11 +110,13 @@ def run(
     environment: Mapping[str, str] | None = None,
     controller: RemoteController | None = None,
     hints: messages.Hints | None = None,
+    nodes: int = 1,
 ) -> Outcome:
     """Run a command as a job of the local controller, or of `controller` on another host.
 
-    Without `application`, that is the program found in the command. Call it from the main thread:
-    it forwards signals to the command. Raises InputError if the controller refuses the job.
+    Without `application`, that is the program found in the command. `nodes` is the number of
+    compute nodes that the command uses, by its own launcher. Call it from the main thread: it
+    forwards signals to the command. Raises InputError if the controller refuses the job.
     """
     begin = messages.BeginJob(
         name=name,
@@ -126,6 +128,7 @@ def run(
         executable=application or application_of(command),
         partition=partition,
         hints=hints or messages.Hints(),
+        nodes=nodes,
     )
     address = controller or state.controller
     exit_spool = ExitSpool(
