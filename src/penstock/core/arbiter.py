@@ -224,7 +224,9 @@ class Arbiter:
                 known = {id: job for id, job in jobs.items() if id not in decision.lacks}
         try:
             if known:
-                decision.give(self._by_policy(self._told(view, known, resources)), "policy")
+                decision.give(
+                    self._by_policy(self._allocator_view(view, known, resources)), "policy"
+                )
         except Exception as error:
             if self.fallback is None:
                 raise
@@ -242,7 +244,7 @@ class Arbiter:
     def _uses_curves(self) -> bool:
         return bool(self.allocator.needs & {"best-count", "curve"})
 
-    def _told(self, view: View, jobs: Jobs, resources: int) -> View:
+    def _allocator_view(self, view: View, jobs: Jobs, resources: int) -> View:
         """Return what the allocator is told of these jobs.
 
         Learnt curves have the counts that jobs happened to have, and a policy gives no others: one
