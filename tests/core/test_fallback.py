@@ -263,7 +263,7 @@ def test_counts_beyond_the_best_known_one_are_explored_too() -> None:
 def test_jobs_without_a_known_curve_do_not_keep_others_from_exploring() -> None:
     """The fault: while any other job ran, an application could not be tried on all resources.
 
-    A job with a known curve gets these all the same where its policy says so.
+    A job with a known curve gets these too, where its policy says so.
     """
     site = Live(explore=True)
     site.start("unknown", 0.0, executable="y")

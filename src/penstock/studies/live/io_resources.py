@@ -278,7 +278,13 @@ def _best_bandwidth(rows: Sequence[Row]) -> Claim:
         for case in cases
     }
     policies = {row["policy"] for row in rows}
-    wins = sum(policy == "best-bandwidth" for policy in lowest.values())
+    counts: dict[tuple[object, ...], list[int]] = {
+        (row["x"], row["placer"], row["policy"]): _counts(row["decided"]) for row in rows
+    }
+    wins = sum(
+        counts[*case, policy] == counts.get((*case, "best-bandwidth"))
+        for case, policy in lowest.items()
+    )
     return claim(
         "fig-5-best-bandwidth",
         f"lowest in {wins} of {len(cases)}: "
@@ -314,10 +320,7 @@ def _more_important(rows: Sequence[Row]) -> Claim:
 
 
 def _same_counts(rows: Sequence[Row]) -> Claim:
-    def counts(places: object) -> list[int]:
-        return [len(where) for where in json.loads(str(places))]
-
-    same = [counts(row["given"]) == counts(row["decided"]) for row in rows]
+    same = [_counts(row["given"]) == _counts(row["decided"]) for row in rows]
     placed = sum(row["given"] == row["decided"] for row in rows)
     return claim(
         "ours-same-counts",
@@ -342,6 +345,10 @@ def _as_simulated(rows: Sequence[Row]) -> Claim:
         all(abs(part) <= NEAR for part in off.values()),
         near=100 * NEAR,
     )
+
+
+def _counts(places: object) -> list[int]:
+    return [len(where) for where in json.loads(str(places))]
 
 
 def _number(row: Row, name: str) -> float:
