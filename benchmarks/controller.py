@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.learn.knowledge import Imported
+from penstock.learn.imported import Imported
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import encode_line
 from penstock.live.protocol.job_record import JobRecord

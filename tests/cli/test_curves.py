@@ -11,7 +11,7 @@ from live.other_users import AS_ROOT, as_nobody
 
 from penstock.cli.common.live_options import launch_errors
 from penstock.errors import InputError
-from penstock.learn.knowledge import Imported, ImportedApplication
+from penstock.learn.imported import Imported, ImportedApplication
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection

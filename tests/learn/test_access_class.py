@@ -3,7 +3,8 @@
 import pytest
 
 from penstock.learn.access_class import AccessClass, ClassCurve
-from penstock.learn.knowledge import Imported, Knowledge
+from penstock.learn.imported import Imported
+from penstock.learn.knowledge import Knowledge
 from penstock.learn.observations import History, ObservedPhase, Spread
 
 LARGE = AccessClass(pattern="shared-strided", size="large")

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from penstock.learn.knowledge import ENOUGH, Imported, Knowledge
+from penstock.learn.imported import Imported
+from penstock.learn.knowledge import ENOUGH, Knowledge
 from penstock.learn.observations import MOST_COUNTS, PHASES_PER_COUNT, History, ObservedPhase
 
 MB = 1_000_000

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from limits import HANG
 
-from penstock.learn.knowledge import Imported
+from penstock.learn.imported import Imported
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.io_node_record import AllocationStatus

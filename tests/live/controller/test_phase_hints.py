@@ -11,7 +11,7 @@ from live.controller.turn_deployment import WAIT, Deployed
 from penstock import cli, registry
 from penstock.core.ledger import Ledger
 from penstock.core.manager import Manager
-from penstock.learn.knowledge import Imported
+from penstock.learn.imported import Imported
 from penstock.live.controller.core_inputs import policy_job
 from penstock.live.controller.turn_state import PhaseReport
 from penstock.live.controller.turns import Turns

@@ -9,7 +9,7 @@ from penstock import registry
 from penstock.core.ledger import Ledger, knows
 from penstock.core.manager import Manager
 from penstock.errors import InputError
-from penstock.learn.knowledge import Imported
+from penstock.learn.imported import Imported
 from penstock.live.controller.turn_state import PhaseReport, Release
 from penstock.live.controller.turns import FILE_SYSTEM, Turns
 from penstock.live.protocol import messages

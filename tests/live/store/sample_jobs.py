@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.learn.knowledge import Imported
+from penstock.learn.imported import Imported
 from penstock.learn.observations import History, ObservedPhase
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store import Family, Knowledge

@@ -12,7 +12,7 @@ from live.store.sample_jobs import KNOWN, ended, family, running
 from sqlalchemy import Connection, create_engine, text
 
 from penstock.errors import InputError
-from penstock.learn.knowledge import LONGEST_KEY, Imported
+from penstock.learn.imported import LONGEST_KEY, Imported
 from penstock.learn.observations import History, ObservedPhase
 from penstock.learn.tuned import TunedValues
 from penstock.live.protocol.job_record import JobRecord

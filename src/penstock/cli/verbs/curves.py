@@ -11,7 +11,7 @@ from penstock.cli.common import live_options
 from penstock.cli.common.options import PATH
 from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.errors import InputError, unknown
-from penstock.learn.knowledge import ImportedApplication
+from penstock.learn.imported import ImportedApplication
 from penstock.learn.observations import Spread
 from penstock.live.deployment.knowledge import knowledge
 from penstock.live.protocol import messages

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from penstock.errors import InputError
-from penstock.learn.knowledge import ImportedApplication
+from penstock.learn.imported import ImportedApplication
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.application_record import ApplicationRecord

@@ -1,9 +1,13 @@
 """The record of an application for people: what `penstock curves show --json` prints."""
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
-from penstock.learn.knowledge import Knowledge
 from penstock.learn.observations import Spread
+
+if TYPE_CHECKING:
+    from penstock.learn.knowledge import Knowledge
 
 
 class ApplicationPrior(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +46,7 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, user: str, application: str, nodes: int, knowledge: Knowledge
+        cls, user: str, application: str, nodes: int, knowledge: "Knowledge"
     ) -> "ApplicationRecord":
         """Return the record of an application."""
         return cls(
@@ -63,7 +67,7 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _prior(knowledge: Knowledge) -> ApplicationPrior | None:
+def _prior(knowledge: "Knowledge") -> ApplicationPrior | None:
     prior, counts = knowledge.prior, knowledge.prior_counts
     if prior is None or not counts:
         return None
@@ -72,7 +76,7 @@ def _prior(knowledge: Knowledge) -> ApplicationPrior | None:
     )
 
 
-def _tuned(knowledge: Knowledge) -> dict[str, dict[str, list[TunedValue]]]:
+def _tuned(knowledge: "Knowledge") -> dict[str, dict[str, list[TunedValue]]]:
     return {
         pattern: {
             name: [

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from penstock.io_node_settings import IoNodeSettings
-from penstock.learn.knowledge import MOST_IMPORTED, ImportedApplication
+from penstock.learn.imported import MOST_IMPORTED, ImportedApplication
 from penstock.live.protocol.application_record import ApplicationRecord
 from penstock.live.protocol.io_node_record import AllocationStatus, IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord

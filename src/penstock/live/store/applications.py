@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock.learn.knowledge import ImportedApplication
+from penstock.learn.imported import ImportedApplication
 from penstock.live.protocol import messages
 from penstock.live.store.rows import Family
 from penstock.live.store.write_behind import WriteBehind

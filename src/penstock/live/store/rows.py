@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from penstock.learn.access_class import AccessClass, ClassCurve
-from penstock.learn.knowledge import LONGEST_KEY, Knowledge
+from penstock.learn.imported import LONGEST_KEY
+from penstock.learn.knowledge import Knowledge
 from penstock.live.protocol.application_record import ApplicationRecord
 from penstock.live.protocol.job_record import JobRecord
 

@@ -29,7 +29,8 @@ from sqlalchemy import (
 
 from penstock.errors import InputError
 from penstock.learn.access_class import AccessClass
-from penstock.learn.knowledge import Imported, Knowledge
+from penstock.learn.imported import Imported
+from penstock.learn.knowledge import Knowledge
 from penstock.learn.observations import History, ObservedPhase
 from penstock.learn.tuned import Estimates, TunedValues
 from penstock.live.protocol.job_record import JobRecord, direct_bytes, fail_opens, forwarded_bytes

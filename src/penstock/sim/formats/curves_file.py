@@ -16,7 +16,7 @@ import msgspec
 
 from penstock import units
 from penstock.errors import InputError, error_prefix
-from penstock.learn.knowledge import MOST_IMPORTED, Imported, ImportedApplication
+from penstock.learn.imported import MOST_IMPORTED, Imported, ImportedApplication
 from penstock.sim.formats.decode import ERRORS, decode, field_error, parse_counts
 from penstock.sim.formats.jobs_file import read_jobs
 

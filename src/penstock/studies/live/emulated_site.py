@@ -25,7 +25,7 @@ from penstock.config.sections import (
     SharingSection,
     SiteSection,
 )
-from penstock.learn.knowledge import ImportedApplication
+from penstock.learn.imported import ImportedApplication
 from penstock.live.deployment import launcher
 from penstock.live.deployment.knowledge import knowledge
 from penstock.live.deployment.spec import Deployment

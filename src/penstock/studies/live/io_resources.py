@@ -20,7 +20,7 @@ from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
 from penstock.core import arbiter
-from penstock.learn.knowledge import Imported, ImportedApplication
+from penstock.learn.imported import Imported, ImportedApplication
 from penstock.live.protocol.users import name_of
 from penstock.model import Curve, Job, Site, Snapshot
 from penstock.report.findings import Claim, Figure, Findings, TextTable
