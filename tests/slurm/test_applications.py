@@ -21,7 +21,7 @@ def announced(slurm: Cluster, site: Site, job: str) -> dict[str, float]:
     hints: list[dict[str, float]] = []
 
     def recorded() -> bool:
-        for path in site.state.records.iterdir():
+        for path in site.state.records.glob("*"):
             for line in path.read_text().splitlines():
                 event = json.loads(line)
                 if event.get("event") == "JobStarted" and job in event["job"]["id"]:
