@@ -145,6 +145,20 @@ def test_the_thesis_is_held_against_its_own_policy(part: str) -> None:
     assert held(rows, part) is False
 
 
+def test_what_windows_change_stands_beside_what_repetitions_scatter() -> None:
+    """Where the worst window is beaten by chance, the text says how much chance there is."""
+    rows = live_rows(9.5)
+    rows += job("madbench fixed", dict.fromkeys(range(6), 4.5), window=WORST, repetition=1)
+    (claim,) = [c for c in real_jobs.claims(Measured(rows)) if "no longer than with" in c.claim]
+    assert claim.holds is False
+    assert "best fixed window to the worst: S 14%, W 14%, C 14%" in claim.why
+    assert "between repetitions with one window: S 0%, W 0%, C 0%" in claim.why
+    for window in window_survey.WINDOWS:
+        rows += job("madbench fixed", dict.fromkeys(range(6), 6.0), window=window, repetition=2)
+    (claim,) = [c for c in real_jobs.claims(Measured(rows)) if "no longer than with" in c.claim]
+    assert "between repetitions with one window: S 14%, W 14%, C 14%" in claim.why
+
+
 def holds_by_author(rows: list[dict[str, Value]], part: str) -> dict[str, bool | None]:
     """Return whether the claims with such words hold, by author."""
     return {c.by: c.holds for c in real_jobs.claims(Measured(rows)) if part in c.claim}
