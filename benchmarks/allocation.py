@@ -5,8 +5,9 @@
 One instance of 10,000 jobs, 9 choices each and 1,000 I/O nodes for ours, OR-tools' CP-SAT and HiGHS
 (through SciPy), all to proven optimality and compared by their optimum; 16 jobs with 5 choices and
 128 I/O nodes; the 10,000 random sets of paper forwarding, Section 5.4, at all node counts; and
-t-cpu (Algorithm 1 of paper io-resources) on 1,000 and 4,000 jobs, two per I/O node. Each line ends
-with its bar and whether it is met; none of them is a test.
+t-cpu (Algorithm 1 of paper io-resources) on 1,000 and 4,000 jobs, two per I/O node; and the
+processor time of a live site's whole decision when a job starts or ends beside 1,000 others on 256
+I/O nodes, 300 of them unknown. Each line ends with its bar and whether it is met; none is a test.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ from ortools.sat.python import cp_model
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
+from penstock import registry
 from penstock.campaign.cells import Cell
+from penstock.core.arbiter import EXPLORE, Arbiter
+from penstock.core.explorer import Explorer
 from penstock.data import COUNTS, mn4_patterns
-from penstock.model import Snapshot
+from penstock.model import Job, JobEnded, JobStarted, Site, Snapshot
 from penstock.policies._support import _knapsack
 from penstock.policies.allocation.t_cpu import TCpu
 from penstock.sim.generators.io_resources import SITE, io_resources
@@ -36,6 +40,15 @@ from penstock.studies.forwarding_policies import sets
 JOBS, MOST, IO_NODES = 10_000, 8, 1_000
 SOLVER_BAR, SMALL_BAR, STUDY_BAR, GROWTH_BAR = 20.0, 50.0, 60.0, 8.0
 CHOICES = MOST + 1
+DECISION_BAR = 20.0
+"""Milliseconds."""
+ARBITERS = (
+    ("where-known", "greedy-non-clairvoyant"),
+    ("mckp", "exclusive"),
+    ("best-bandwidth", "greedy-non-clairvoyant"),
+    ("n-sys", "greedy-clairvoyant"),
+    ("t-cpu", "greedy-clairvoyant"),
+)
 
 
 def verdict(value: float, bar: float, *, at_most: bool = False) -> str:
@@ -177,7 +190,58 @@ def t_cpu() -> None:
     print(f"  {growth:8.1f} x for four times the jobs {verdict(growth, GROWTH_BAR, at_most=True)}")
 
 
+def decisions(jobs: int = 1_000, io_nodes: int = 256) -> None:
+    """Print how long the arbiter of a live site takes for a start or an end."""
+    curves = [pattern.curve() for pattern in mn4_patterns()]
+    print(f"a start or an end beside {jobs:,} running jobs on {io_nodes} I/O nodes")
+    for policy, placement in ARBITERS:
+        arbiter = Arbiter(
+            allocator=registry.policy("allocation", policy),
+            placer=registry.policy("placement", placement),
+            fallback=registry.policy("allocation", "size"),
+            settle=10.0,
+            explorer=Explorer(),
+        )
+        site = Site(resources=io_nodes, nodes=64 * jobs, direct=True)
+        running: dict[str, Job] = {}
+        seconds = []
+        for k in range(jobs + 20):
+            known = k % 10 < 7
+            job = Job(
+                id=f"job.{k}",
+                serial=k,
+                nodes=1 + k % 64,
+                executable=f"application {k % 50}",
+                curve=curves[k % len(curves)] if known else None,
+                volume=1e9 if known else None,
+                compute=100.0 if known else None,
+                hints={EXPLORE: 1.0},
+            )
+            running[job.id] = job
+            # While the site fills, only the job that starts is decided on.
+            seen = running if k >= jobs else {job.id: job}
+            begin = time.process_time()
+            now = float(k)
+            view = Snapshot(site=site, jobs=seen, now=now)
+            arbiter.handle(JobStarted(time=now, job=job), view)
+            if k > jobs:
+                seconds.append(time.process_time() - begin)
+            if k >= jobs:
+                ended = f"job.{k - jobs}"
+                del running[ended]
+                begin = time.process_time()
+                arbiter.handle(JobEnded(time=now, job=ended), view)
+                if k > jobs:
+                    seconds.append(time.process_time() - begin)
+        median = 1000 * statistics.median(seconds)
+        print(
+            f"  {median:8.1f} ms {policy}, {placement} (most {1000 * max(seconds):.1f} ms) "
+            f"{verdict(median, DECISION_BAR, at_most=True)}"
+        )
+
+
 if __name__ == "__main__":
+    decisions()
     t_cpu()
     small(2000)
     study()

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.learn.imported import Imported
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import encode_line
 from penstock.live.protocol.job_record import JobRecord
@@ -173,7 +174,7 @@ def fill(path: Path, jobs: int) -> None:
             )
             keeper.learn(
                 Family(user=f"user-{k % 100}", executable=name, nodes=1 + k % 64),
-                Knowledge(w_iter=10.0, observations=5),
+                Knowledge(imported=Imported(w_iter=10.0, iterations=5)),
             )
         keeper.flush(60)
 

@@ -1,10 +1,12 @@
--- Slurm's JobSubmitPlugins=lua: names the partition with the least I/O conflict.
--- It only informs: a job moves only if its comment has "penstock=auto". An error, such as a file that
--- is missing, old or of another program, never refuses a job.
+-- Slurm's JobSubmitPlugins=lua: writes into a job's comment what the prolog is to know of the job, and
+-- names the partition with the least I/O conflict. It only informs: a job moves only if its comment has
+-- "penstock=auto". An error, such as a file that is missing, old or of another program, never refuses a
+-- job.
 
 local CONFLICTS = "/run/penstock-slurm/conflicts" -- written by 'penstock slurm watch'
 local OLDEST = 120 -- seconds
 local LINES = 1000
+local LONGEST_COMMENT = 1024 -- Slurm refuses a job with a longer one
 
 -- Return the I/O load of each partition by name; nil if the file is old.
 local function conflicts()
@@ -42,12 +44,32 @@ local function least(scores, partitions, current)
    return best
 end
 
+-- Return a variable of a batch job's environment, nil if it has none.
+local function variable(job, name)
+   if job.script == nil or job.script == "" then return nil end
+   local value = job.environment[name]
+   return value ~= "" and value or nil
+end
+
+-- Slurm passes neither a job's name nor its environment to prologs; ours reads them from the comment.
+-- A comment of the user's own that does not name penstock stays as it is.
+local function describe(job)
+   local comment, parts = job.comment or "", {}
+   local application, hints = variable(job, "PENSTOCK_APPLICATION"), variable(job, "PENSTOCK_HINT")
+   if application ~= nil then parts[1] = "application=" .. application:gsub("[%s,]", "_") end
+   if hints ~= nil then parts[#parts + 1] = hints:gsub("%s", "") end
+   if job.name ~= nil and job.name ~= "" then
+      if comment == "" or #parts > 0 or comment:find("penstock", 1, true) then
+         parts[#parts + 1] = "job=" .. job.name:gsub("[%s,]", "_")
+      end
+   end
+   if #parts == 0 then return end
+   comment = (comment == "" and "" or comment .. " ") .. "penstock: " .. table.concat(parts, ",")
+   if #comment <= LONGEST_COMMENT then job.comment = comment end
+end
+
 local function hint(job, partitions)
    local comment = job.comment or ""
-   if comment == "" and job.name ~= nil and job.name ~= "" then
-      -- Slurm does not pass a job's name to prologs; ours reads it from the comment.
-      job.comment = "penstock: job=" .. job.name:gsub("%s", "_"):sub(1, 200)
-   end
    local scores, current = conflicts(), requested(job, partitions)
    if scores == nil or current == nil or scores[current] == nil then return end
    local best = least(scores, partitions, current)
@@ -62,8 +84,10 @@ local function hint(job, partitions)
 end
 
 function slurm_job_submit(job, partitions, _)
-   local done, why = pcall(hint, job, partitions)
-   if not done then slurm.log_info("penstock: no hint: %s", tostring(why)) end
+   for _, step in ipairs({ describe, hint }) do
+      local done, why = pcall(step, job, partitions)
+      if not done then slurm.log_info("penstock: %s", tostring(why)) end
+   end
    return slurm.SUCCESS
 end
 

@@ -111,7 +111,7 @@ void penstock_count_open_elsewhere(const char* path) {
 }
 
 void penstock_count_by_node(uint32_t number, uint64_t bytes) {
-  if (!penstock_counts_places || number == 0 || number > PENSTOCK_MAP_NODES) return;
+  if (!penstock_counts_places || number == 0 || number > PENSTOCK_SITE_NODES) return;
   atomic_fetch_add_explicit(&penstock_counted->node_bytes[number - 1], bytes, memory_order_relaxed);
 }
 

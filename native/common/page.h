@@ -19,7 +19,8 @@
 #define PENSTOCK_ROOTS 8
 #define PENSTOCK_ROOT_BYTES 1016
 #define PENSTOCK_SLOTS 1024
-#define PENSTOCK_MAP_NODES 64
+#define PENSTOCK_SITE_NODES 1024  // I/O nodes of a site
+#define PENSTOCK_MAP_NODES 64     // those that the processes of a job use on one host
 #define PENSTOCK_JOB_BYTES 64
 #define PENSTOCK_TOKEN_BYTES 32
 #define PENSTOCK_ADDRESS_BYTES 108
@@ -132,7 +133,7 @@ typedef struct {
   _Atomic uint64_t announced;  // bytes announced for such phases before they began
   penstock_slot slot[PENSTOCK_SLOTS];
   // A page of an older agent ends here.
-  _Atomic uint64_t node_bytes[PENSTOCK_MAP_NODES];     // moved by each I/O node, by its number
+  _Atomic uint64_t node_bytes[PENSTOCK_SITE_NODES];    // moved by each I/O node, by its number
   penstock_directory elsewhere[PENSTOCK_DIRECTORIES];  // the first ones
 } penstock_counters;
 

@@ -130,6 +130,9 @@ nb::dict observe(Node& node) {
   fields["distance"] = seen.distance;
   fields["forward"] = seen.forward;
   fields["queued"] = seen.queued;
+  fields["sequential"] = seen.sequential;
+  fields["strided"] = seen.strided;
+  fields["shared"] = seen.shared;
   return fields;
 }
 

@@ -51,7 +51,8 @@ void Node::begin(Connection& connection, Time before, Time now) {
       if (!exchange.answered && (exchange.bytes > 0 || exchange.kind == Kind::sync)) {
         scheduler_->add(exchange);
         if (exchange.kind != Kind::sync) {
-          observer_.arrived(exchange, exchange.open_file->inode(), exchange.observed, now);
+          OpenFile& file = *exchange.open_file;
+          observer_.arrived(exchange, file.inode(), file.stream, exchange.observed, now);
         }
         returned();
         return;

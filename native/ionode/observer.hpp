@@ -28,6 +28,24 @@ struct Observation {
   double distance = 0;  // mean |offset - offset of the request before to the same file|
   double forward = 0;   // the part that began where the one before ended
   double queued = 0;    // requests in the node, on the mean
+  // Parts of all requests:
+  double sequential = 0;  // begin where the one before in their stream ended
+  double strided = 0;     // are of a run that begins as far ahead as the one before it did
+  double shared = 0;      // are to files with several streams
+};
+
+// The requests of one process to a file that it has opened, in their order. A client's own offsets
+// tell what it does; those of all clients to a file also depend on who comes first. A run is
+// requests that follow each other without a gap: a stride may be of several, as those of a call
+// that is too large for one.
+struct Stream {
+  std::uint64_t runs = 0;
+  std::uint64_t begin = 0;     // of the run
+  std::uint64_t end = 0;       // of the last request
+  std::uint64_t step = 0;      // from the begin of the run before
+  std::uint64_t length = 0;    // of the run before
+  bool strides = false;        // the run began as far ahead as the one before
+  std::uint64_t interval = 0;  // in which it was last counted
 };
 
 class Observer {
@@ -35,7 +53,8 @@ class Observer {
   explicit Observer(Time now) : began_(now), until_(now) {}
 
   // `client` is the client's own mark: the interval in which it was last counted.
-  void arrived(const Request& request, std::uint64_t file, std::uint64_t& client, Time now) {
+  void arrived(const Request& request, std::uint64_t file, Stream& stream, std::uint64_t& client,
+               Time now) {
     pass(now);
     ++inside_;
     ++(request.kind == Kind::read ? seen_.reads : seen_.writes);
@@ -57,8 +76,16 @@ class Observer {
                                         std::min(request.offset, handle.offset));
       if (request.offset == handle.end) ++continued_;
     }
-    if (handle.interval != interval_) ++seen_.handles;
-    handle = {request.offset, request.end(), interval_};
+    if (handle.interval != interval_) {
+      ++seen_.handles;
+      handle.requests = handle.streams = 0;
+    }
+    ++handle.requests;
+    if (stream.interval != interval_) ++handle.streams;
+    handle.offset = request.offset;
+    handle.end = request.end();
+    handle.interval = interval_;
+    follow(stream, request);
   }
 
   // `moved` bytes, or none of one that failed or whose client had gone.
@@ -77,6 +104,16 @@ class Observer {
       seen_.forward = static_cast<double>(continued_) / static_cast<double>(followed_);
     }
     if (seen_.length > 0) seen_.queued = waited_ / static_cast<double>(seen_.length);
+    std::uint64_t shared = 0;
+    for (const auto& [file, handle] : handles_) {
+      if (handle.interval == interval_ && handle.streams > 1) shared += handle.requests;
+    }
+    if (seen_.reads + seen_.writes > 0) {
+      const auto requests = static_cast<double>(seen_.reads + seen_.writes);
+      seen_.sequential = static_cast<double>(sequential_) / requests;
+      seen_.strided = static_cast<double>(strided_) / requests;
+      seen_.shared = static_cast<double>(shared) / requests;
+    }
     const Observation taken = seen_;
     std::erase_if(handles_, [this](const auto& known) {
       return known.second.interval + forgotten_after < interval_;
@@ -85,6 +122,7 @@ class Observer {
     began_ = until_;
     distances_ = waited_ = 0;
     followed_ = continued_ = 0;
+    sequential_ = strided_ = 0;
     ++interval_;
     return taken;
   }
@@ -94,9 +132,28 @@ class Observer {
     std::uint64_t offset = 0;
     std::uint64_t end = 0;
     std::uint64_t interval = 0;
+    std::uint64_t requests = 0;  // in that interval
+    std::uint64_t streams = 0;   // in that interval
   };
   static constexpr std::size_t most_handles = 16384;
   static constexpr std::uint64_t forgotten_after = 60;
+
+  void follow(Stream& stream, const Request& request) {
+    if (stream.runs > 0 && request.offset == stream.end) {
+      if (request.end() - stream.begin > stream.length) stream.strides = false;
+      ++(stream.strides ? strided_ : sequential_);
+    } else {
+      const std::uint64_t step = request.offset - stream.begin;
+      stream.strides = stream.runs > 1 && request.offset > stream.end && step == stream.step;
+      if (stream.strides) ++strided_;
+      stream.step = step;
+      stream.length = stream.end - stream.begin;
+      stream.begin = request.offset;
+      ++stream.runs;
+    }
+    stream.end = request.end();
+    stream.interval = interval_;
+  }
 
   void pass(Time now) {
     if (now <= until_) return;
@@ -115,6 +172,8 @@ class Observer {
   std::uint64_t inside_ = 0;
   std::uint64_t followed_ = 0;
   std::uint64_t continued_ = 0;
+  std::uint64_t sequential_ = 0;
+  std::uint64_t strided_ = 0;
   double distances_ = 0;
   double waited_ = 0;  // request-nanoseconds
 };

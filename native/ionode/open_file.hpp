@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "dirty_window.h"
+#include "observer.hpp"
 #include "stripe_map.hpp"
 
 namespace penstock {
@@ -122,6 +123,8 @@ class OpenFile {
   void took(std::uint64_t nanoseconds) {
     usual_time_.store(average(usual_time(), nanoseconds), std::memory_order_relaxed);
   }
+
+  Stream stream;  // the observer's, under the node's lock
 
  private:
   int descriptor_;

@@ -27,13 +27,15 @@ class Table(Generic[T]):
     row: Callable[[T], Mapping[str, Any]]
     remedy: str
     """What to do about an invalid file, as the end of an error message."""
+    optional: Sequence[str] = ()
+    """Further columns, which a file may lack."""
     most: int = 64 * 2**20
     """Maximum file size in bytes."""
 
     def text(self, entries: Iterable[T]) -> str:
         """Return entries as CSV."""
         out = io.StringIO()
-        table = csv.DictWriter(out, self.columns, lineterminator="\n")
+        table = csv.DictWriter(out, [*self.columns, *self.optional], lineterminator="\n")
         table.writeheader()
         table.writerows(self.row(entry) for entry in entries)
         return out.getvalue()

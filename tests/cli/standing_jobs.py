@@ -54,7 +54,9 @@ def node(number: int, **changes: Any) -> IoNodeRecord:
         "jobs": ["a.1"],
     }
     fields |= {"alive": True, "deaths": 0, "queued": 0, "read_bytes": 0, "write_bytes": 0}
-    return IoNodeRecord(**fields | changes)
+    fields |= changes
+    fields.setdefault("bytes", (fields["read_bytes"] or 0) + (fields["write_bytes"] or 0))
+    return IoNodeRecord(**fields)
 
 
 def status(*jobs: JobRecord, **changes: Any) -> messages.Status:

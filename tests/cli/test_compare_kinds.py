@@ -68,11 +68,11 @@ def test_what_allocators_need_and_whether_they_run_live(penstock: Any, curves: s
     assert {name: (p["needs"], p["live"]) for name, p in policies.items()} == {
         "one": ([], True),
         "best-bandwidth": (["best-count"], True),
-        "n-sys": (["compute", "curve", "volume"], False),
+        "n-sys": (["compute", "curve", "volume"], True),
     }
     out = penstock(*given, "--seeds", "4").out
     assert "4 draws of the generator io-resources" in out
-    assert "partly" in out
+    assert "yes, learnt" in out
     assert "over one" in out.splitlines()[-1] or "Keep one" in out.splitlines()[-1]
 
 
@@ -154,14 +154,11 @@ def test_jobs_without_curves_cannot_be_allocated_resources(penstock: Any, jobs: 
     assert "job 'a' has no curve" in result.err
 
 
-def test_a_better_allocator_that_is_partly_possible_live_is_named(
-    penstock: Any, curves: str
-) -> None:
+def test_a_better_allocator_whose_needs_are_learnt_is_taken(penstock: Any, curves: str) -> None:
     given = ("compare", curves, "--seeds", "6", "--allocation", "one,t-cpu", *RESOURCES)
     result = penstock(*given, "--json").json
     assert result["policies"]["t-cpu"]["low"] > 0
-    assert result["choice"]["policy"] == "one"
-    assert "better, but only partly possible live: t-cpu (+" in result["choice"]["reason"]
+    assert result["choice"]["policy"] == "t-cpu"
 
 
 def test_allocators_cannot_differ_on_one_resource(penstock: Any, curves: str) -> None:

@@ -49,7 +49,11 @@ def test_defaults_are_a_file_too(penstock: Any, directory: Path) -> None:
 def test_json_has_values_and_origins(penstock: Any) -> None:
     result = penstock("config", "show", "--set", "site.nodes=3", "--json").json
     assert result["values"]["site"]["nodes"] == 3
-    assert result["values"]["sharing"] == {"policy": "set-10", "options": {"unknown": 5}}
+    assert result["values"]["sharing"] == {
+        "policy": "set-10",
+        "options": {"unknown": 5},
+        "scope": "file-system",
+    }
     assert result["origins"]["site.nodes"] == "command line --set"
     assert result["origins"]["sharing.options.unknown"] == "default"
     assert result["file"] is None

@@ -81,7 +81,7 @@ def page(matches: messages.Status, name: str = "x.9") -> str:
         ),
         ({"w_iter": 12.0, "iterations": 1}, ["w_iter is 12 s, learnt from 1 iteration of this"]),
         (
-            {"w_iter": 12.0, "iterations": 5, "earlier_iterations": 12, "executable": "/bin/py3"},
+            {"w_iter": 12.0, "iterations": 5, "earlier_iterations": 12, "executable": "py3"},
             ["from 5 iterations of this run and earlier runs of the application 'py3'."],
         ),
         ({"w_iter": 12.0}, ["from what is known of its application"]),

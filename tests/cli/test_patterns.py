@@ -40,6 +40,25 @@ def test_a_tree_is_made_judged_and_shown_as_rules(penstock: Any, directory: Path
     assert content["made"]["of"] == "observations.csv"
 
 
+def test_accesses_that_no_model_was_trained_with_are_rarely_wrong(penstock: Any) -> None:
+    """The model alone takes nearly all that is in no class for one of its three."""
+    answer = penstock("patterns", "evaluate", "--off-grid", "--json").json
+    none = {
+        name: [one for one in scores if one["pattern"] == "none"] for name, scores in answer.items()
+    }
+    total = sum(one["unknown"] + one["wrong"] for one in none["detected"])
+    assert sum(one["wrong"] for one in none["model alone"]) > 0.8 * total
+    assert sum(one["wrong"] for one in none["detected"]) < 0.05 * total
+    for before, after in zip(answer["model alone"], answer["detected"], strict=True):
+        assert before["kind"] == after["kind"]
+        assert after["wrong"] <= before["wrong"], after
+        if after["kind"].startswith("on-grid"):
+            assert after["wrong"] == 0
+    out = penstock("patterns", "evaluate", "--off-grid").out
+    assert "random-own-files" in out
+    assert "wrong alone" in out
+
+
 def test_observations_of_ones_own_are_learnt_from(penstock: Any, directory: Path) -> None:
     own = [one for one in samples.shipped() if one.request == 65536]
     samples.write(directory / "own.csv", own)
@@ -66,6 +85,9 @@ def test_observations_of_ones_own_are_learnt_from(penstock: Any, directory: Path
         (("measure", "--out", "seen.csv", "--processes", "0"), "--processes 0: give 1 to"),
         (("measure", "--out", "seen.csv", "--seconds", "100 ms"), "too short"),
         (("measure", "--out", "seen.csv", "--emulate", "targts=4"), "targts"),
+        (("measure", "--out", "o.csv", "--off-grid", "--sizes", "4KiB"), "--off-grid goes with"),
+        (("evaluate", "--off-grid", "--sizes", "4KiB"), "leave out --sizes"),
+        (("evaluate", "none.csv", "--off-grid"), "none.csv cannot be read"),
     ],
 )
 def test_wrong_input_is_said_in_a_line(penstock: Any, args: tuple[str, ...], message: str) -> None:

@@ -390,6 +390,47 @@ def test_idle_and_absurd_intervals_teach_nothing() -> None:
     assert world.council.rounds == 1
 
 
+class BySize(FixedDetector):
+    """A detector that knows the pattern of small requests only."""
+
+    def situation(self, observation: Observation) -> tuple[Context | None, float]:
+        context, confidence = super().situation(observation)
+        if context is None or context.size <= 1 << 16:
+            return context, confidence
+        return replace(context, pattern="unknown"), 0.0
+
+
+def test_nothing_is_tuned_where_the_pattern_is_unknown() -> None:
+    """Neither learnt nor explored: the I/O nodes go back to the site's own settings."""
+    world = World(2, WINDOW, DEPTH, guard=1.0)
+    for _ in range(12):
+        world.second(by_window(world, 8))
+    assert {has["window"] for has in world.has.values()} == {8}
+    rounds, learned = world.council.rounds, world.council.experience.learned()
+    world.council.detector = BySize()
+    world.tuners["depth"].tries = world.tuners["window"].tries = [4, 4]
+    for _ in range(3):
+        world.second(dict.fromkeys((0, 1), observed_interval(asked=64 << 20)))
+        assert world.has[0] == world.has[1] == {"window": 2, "depth": 16}
+    assert world.council.last[0].pattern == "unknown"
+    assert (world.council.rounds, world.council.exploring) == (rounds, None)
+    assert world.council.experience.learned() == learned
+
+
+def test_those_whose_pattern_is_unknown_follow_where_all_need_one_value() -> None:
+    world = World(3, WINDOW, DEPTH, guard=1.0)
+    world.council.detector = BySize()
+    known, unknown = observed_interval(), observed_interval(asked=64 << 20)
+    context = world.council.assess(known).context
+    assert context is not None
+    for parameter, best in ((WINDOW, 8), (DEPTH, 4)):
+        for value in parameter.values:
+            world.tuners[parameter.name].learn(context, value, 1000.0 if value == best else 1.0)
+    world.second({0: known, 1: unknown, 2: unknown})
+    assert [has["window"] for has in world.has.values()] == [8, 8, 8], "two unknown have no vote"
+    assert [has["depth"] for has in world.has.values()] == [4, 16, 16]
+
+
 def test_reads_and_writes_are_learnt_apart() -> None:
     world = World(1, WINDOW, guard=1.0)
     for k in range(20):
@@ -437,3 +478,54 @@ def test_another_detector_takes_over_while_it_runs() -> None:
     world.council.detector = FixedDetector("file-per-process")
     world.second({0: observed_interval()})
     assert world.council.last[0].pattern == "file-per-process"
+
+
+def test_an_io_node_of_one_application_prefers_what_that_one_did_best_with() -> None:
+    """All have one context, in which 16 is best; the application of node 0 did best with 4."""
+    world = World(2, DEPTH, guard=0.0)
+    for depth, rate in ((4, 10.0), (16, 100.0)):
+        world.tuners["depth"].learn(detected_context(), depth, rate)
+    world.council.prefer(0, {"depth": 4})
+    for _ in range(4):
+        world.second({k: observed_interval() for k in world.has})
+    assert {k: has["depth"] for k, has in world.has.items()} == {0: 4, 1: 16}
+    world.council.prefer(0, {})  # several applications
+    world.second({k: observed_interval() for k in world.has})
+    assert world.has[0]["depth"] == 16
+
+
+def test_a_job_that_begins_starts_from_the_preferred_values_before_any_report() -> None:
+    world = World(2, DEPTH, WINDOW, guard=0.0)
+    world.council.prefer(0, {"depth": 4, "window": 8})
+    tune = world.council.begin(0)
+    assert tune is not None
+    # A window must be the same on all I/O nodes, so it is not set on one.
+    assert (tune.resource, tune.settings) == (0, {"depth": 4, "window": 2})
+    assert world.council.begin(0) is None  # it has them
+    assert world.council.begin(1) is None
+    assert world.council.begin(7) is None  # there is no such I/O node
+
+
+def test_a_preferred_value_that_is_no_candidate_is_not_used() -> None:
+    world = World(1, DEPTH, guard=0.0)
+    world.council.prefer(0, {"depth": 5})
+    assert world.council.begin(0) is None
+
+
+def test_the_window_of_most_applications_wins() -> None:
+    """Two of three I/O nodes serve an application that did best with 8."""
+    world = World(3, WINDOW, guard=0.0)
+    for window in WINDOW.values:
+        world.tuners["window"].learn(detected_context(), window, 100.0 if window == 4 else 1.0)
+    for k in (0, 1):
+        world.council.prefer(k, {"window": 8})
+    for _ in range(2):
+        world.second({k: observed_interval() for k in world.has})
+    assert {has["window"] for has in world.has.values()} == {8}
+
+
+def detected_context() -> Context:
+    """Return what the detector says of an interval."""
+    context, _ = FixedDetector().situation(observed_interval())
+    assert context is not None
+    return context

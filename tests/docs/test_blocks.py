@@ -35,6 +35,14 @@ ELSEWHERE = {
     "python benchmarks/dashboard.py": ("Makefile", "benchmarks/dashboard.py"),
     "dask scheduler": ("tests/campaign/test_on_dask.py", "scheduler"),
     "dask worker": ("tests/campaign/test_on_dask.py", "worker"),
+    "sbatch --comment='penstock: ": (
+        "tests/slurm/test_applications.py",
+        "penstock: application=ocean",
+    ),
+    "PENSTOCK_APPLICATION=ocean": (
+        "tests/slurm/test_applications.py",
+        '"PENSTOCK_APPLICATION": "ocean',
+    ),
     "penstock reproduce io-sets --full": ("Makefile", "--full"),
     "penstock reproduce all": ("tests/cli/test_reproduce_all.py", "all"),
     "make test": (".ci/run", "make test"),

@@ -12,6 +12,7 @@ from penstock import registry
 from penstock.cli.verbs import up
 from penstock.config import Config
 from penstock.errors import InputError
+from penstock.live.controller.io_node_map import IoNodePath
 from penstock.live.controller.turn_service import TurnService
 
 MADE = {page: text for page, text in pages.from_code().items() if blocks(text, "console")}
@@ -76,7 +77,7 @@ def turn_service(config: Config) -> TurnService:
         io_nodes=2,
         send=lambda *_: None,
         set_weights=lambda *_: None,
-        is_direct=lambda *_: False,
+        path=lambda _: IoNodePath((0,)),
         assign=lambda *_: None,
     )
 
@@ -94,6 +95,14 @@ def test_a_controller_takes_what_the_page_says_it_takes(page: str) -> None:
     elif kind == "sharing":
         refused = configured(f"penstock up --io-nodes 2 --policy {file.removesuffix('.md')}")
         with pytest.raises(InputError, match="cannot know"):
+            turn_service(refused)
+    elif kind in ("allocation", "placement"):
+        flags = {
+            "allocation": "--allocation ",
+            "placement": "--allocation one --set placement.policy=",
+        }
+        refused = configured(f"penstock up --io-nodes 2 {flags[kind]}{file.removesuffix('.md')}")
+        with pytest.raises(InputError, match="cannot run live"):
             turn_service(refused)
     else:
         assert kind == "packing"

@@ -156,7 +156,7 @@ def test_no_page_shows_the_signs_that_markdown_was_told_to_keep(site: Path) -> N
     assert not shown, "\n".join(shown)
     up = parsed(site / "reference/verbs/up.html").text
     assert "--mode [observe|advise|enforce|off]" in up
-    assert "0<=x<=64" in up
+    assert "0<=x<=1024" in up
 
 
 def test_pages_that_help_names_are_links(site: Path) -> None:

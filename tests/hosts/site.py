@@ -120,6 +120,7 @@ class Site:
             "2",
         )
         options += ("--policy", "exclusive-fcfs", "--mode", "enforce", "--stripe", "1 MiB")
+        options += ("--allocation", "own")  # files are striped over all I/O nodes
         options += ("--set", f"live.lease={LEASE} s", "--state", str(self.state))
         listen = ("--listen", f"{self.controller.address}:{PORT}", "--key-file", str(self.key))
         up = self.penstock(self.controller, "up", *options, *listen)

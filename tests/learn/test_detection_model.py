@@ -14,10 +14,11 @@ from learn.observations import Request, observation, requests_of
 
 from penstock.errors import InputError
 from penstock.learn.detection import features, model
-from penstock.learn.detection.model import UNKNOWN, Model
+from penstock.learn.detection.model import Model
 from penstock.learn.trees import Tree
 from penstock.live.measure.access_patterns import Pattern
 from penstock.model import Observation
+from penstock.model.observation import UNKNOWN
 
 KIB = 1024
 ACCESSES = {
@@ -38,9 +39,11 @@ def observed(
 @pytest.mark.parametrize("size", [8 * KIB, 128 * KIB])
 @pytest.mark.parametrize("pattern", ACCESSES)
 def test_ideal_patterns_are_told_at_any_scale(pattern: str, size: int, ranks: int) -> None:
-    detected, confidence = model.shipped().detect(observed(pattern, ranks=ranks, size=size))
-    assert detected == pattern
-    assert confidence >= model.shipped().least_confidence
+    seen = observed(pattern, ranks=ranks, size=size)
+    for answer in (model.shipped().detect, model.shipped().classify):
+        detected, confidence = answer(seen)
+        assert detected == pattern
+        assert confidence >= model.shipped().least_confidence
 
 
 @pytest.mark.parametrize("pattern", ["shared-contiguous", "shared-strided"])
@@ -55,13 +58,14 @@ def test_two_jobs_with_a_shared_file_each_do_not_have_files_of_their_own(pattern
     jobs = [requests_of(access, 8, requests=20, job=job) for job in "ab"]
     both = observation(one for pair in zip(*jobs, strict=True) for one in pair)
     assert (both.handles, both.clients) == (2, 16)
-    assert model.shipped().detect(both).pattern == pattern
+    assert model.shipped().detect(both).pattern == model.shipped().classify(both).pattern == pattern
 
 
 def test_one_client_cannot_show_whose_file_it_is() -> None:
     """Its own file or its part of a shared one: the same requests, and any answer is a guess."""
     alone = observation(Request(1, "f", 64 * KIB * k, 64 * KIB) for k in range(20))
-    detected, confidence = model.shipped().detect(alone)
+    assert model.shipped().detect(alone) == (UNKNOWN, 0.0)
+    detected, confidence = model.shipped().classify(alone)
     assert detected == UNKNOWN
     assert 0.3 < confidence < model.shipped().least_confidence
 
@@ -88,6 +92,8 @@ ABSURD = {
     "sizes": replace(FINE, smallest=FINE.largest + 1),
     "volume": replace(FINE, asked=FINE.asked * 2),
     "forward": replace(FINE, forward=1.5),
+    "sequential": replace(FINE, sequential=1.5),
+    "streams": replace(FINE, strided=math.nan),
     "busy": replace(FINE, busy=2 * FINE.seconds),
 }
 
@@ -95,12 +101,13 @@ ABSURD = {
 @pytest.mark.parametrize("name", ABSURD)
 def test_what_cannot_be_is_unknown(name: str) -> None:
     assert model.shipped().detect(ABSURD[name]) == (UNKNOWN, 0.0)
+    assert model.shipped().classify(ABSURD[name]) == (UNKNOWN, 0.0)
     assert model.shipped().situation(ABSURD[name]) == (None, 0.0)
 
 
 def test_a_model_that_is_not_sure_says_nothing() -> None:
     demanding = msgspec.structs.replace(model.shipped(), least_confidence=1.0)
-    unsure = [demanding.detect(observed(name)) for name in ACCESSES]
+    unsure = [demanding.classify(observed(name)) for name in ACCESSES]
     assert all(detected == UNKNOWN or confidence == 1 for detected, confidence in unsure)
     assert any(0 < confidence < 1 for _, confidence in unsure)
 
@@ -195,7 +202,7 @@ def test_no_distance_is_too_far_for_a_network_that_was_taken(tmp_path: Path, pow
     taken = model.load(stored(tmp_path, **base, network=NETWORK | {"power": [power]}))
     far = replace(FINE, distance=2.0**62)
     assert not features.doubt(far)
-    assert taken.detect(far).confidence > 0
+    assert taken.classify(far).confidence > 0
 
 
 def test_a_model_without_an_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from penstock.errors import InputError
 from penstock.learn.detection import evaluation, features, model, samples, training
 from penstock.learn.detection.samples import Sample
 from penstock.learn.detection.training import KINDS, Kind, Trained
-from penstock.model.observation import PATTERNS
+from penstock.model.observation import PATTERNS, UNKNOWN
 
 KNOWN = samples.of_sizes(samples.shipped(), samples.TRAINED_ON)
 UNSEEN = samples.of_sizes(samples.shipped(), samples.JUDGED_BY)
@@ -106,7 +106,7 @@ def test_scores_are_those_of_scikit_learn() -> None:
 
 
 def test_what_is_unknown_is_no_error_and_no_success() -> None:
-    scores = evaluation.scores(UNSEEN, lambda _: model.UNKNOWN)
+    scores = evaluation.scores(UNSEEN, lambda _: UNKNOWN)
     assert (scores.answered, scores.accuracy, scores.coverage) == (0, 0.0, 0.0)
     assert scores.observations == len(UNSEEN)
 

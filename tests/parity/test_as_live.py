@@ -15,7 +15,8 @@ import pytest
 from penstock import registry
 from penstock.core.ledger import Ledger
 from penstock.core.manager import Manager
-from penstock.live.controller.turns import PhaseReport, Release, Turns
+from penstock.live.controller.turn_state import PhaseReport, Release
+from penstock.live.controller.turns import Turns
 from penstock.model import Action, Admit, Hold, Site
 from penstock.sim.as_live import AsLive
 from penstock.sim.run import Run

@@ -23,7 +23,8 @@ from strategies import examples
 from penstock import registry
 from penstock.core.ledger import KNOWN
 from penstock.errors import InputError
-from penstock.live.controller.turns import PhaseReport, Turns
+from penstock.live.controller.turn_state import PhaseReport
+from penstock.live.controller.turns import Turns
 from penstock.model import (
     Admit,
     Event,
@@ -31,6 +32,7 @@ from penstock.model import (
     Job,
     JobEnded,
     JobStarted,
+    NodeUp,
     PhaseBegan,
     PhaseEnded,
     WakeAt,
@@ -531,3 +533,10 @@ def test_a_header_says_all_that_a_manager_is_made_of() -> None:
         header(allocation=PolicySpec(policy="one")).manager()
     with pytest.raises(InputError, match="did you mean 'set-10'"):
         header("set-11").manager()
+
+
+def test_io_nodes_that_come_and_go_begin_no_record(tmp_path: Path) -> None:
+    """The dashboard offered a record of a site that had run no job."""
+    with RecordWriter(tmp_path, header()) as writer:
+        writer.write(NodeUp(time=1.0, resource=0))
+    assert (list(tmp_path.iterdir()), writer.lost_total) == ([], 0)

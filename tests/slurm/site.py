@@ -103,6 +103,11 @@ class Site:
         (job,) = self.jobs(number)
         return job
 
+    def latest(self) -> JobRecord:
+        """Return what the controller knows of the job that began last."""
+        status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
+        return max(status.jobs, key=lambda job: job.serial)
+
     def jobs(self, number: str) -> list[JobRecord]:
         """Return what the controller knows under a Slurm job's number, the latest last."""
         status = launcher.ask(self.state, messages.GetStatus(), messages.Status)

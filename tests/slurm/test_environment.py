@@ -13,6 +13,7 @@ PROLOG = {
     "SLURM_JOB_NUM_NODES": "4",
     "SLURM_JOB_CPUS_PER_NODE": "2(x3),1",
     "SLURM_JOB_COMMENT": "penstock: job=weather",
+    "SLURM_JOB_PARTITION": "gpu",
     "SLURMD_NODENAME": "n2",
 }
 
@@ -22,6 +23,7 @@ def test_a_prolog_tells_whose_job_it_is_and_how_large() -> None:
     assert (message.job, message.name, message.node) == ("17", "slurm-17", "n2")
     assert (message.uid, message.gid, message.user) == (1000, 100, "ada")
     assert (message.nodes, message.processes, message.executable) == (4, 7, "weather")
+    assert message.partition == "gpu"
 
 
 def test_what_slurm_does_not_tell_is_not_made_up() -> None:

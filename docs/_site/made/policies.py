@@ -156,25 +156,34 @@ def _simulated(kind: str, name: str) -> str:
             )
 
 
-def _live(kind: str, name: str, cls: type[Any]) -> str:
+def _refusal(cls: type[Any]) -> str:
+    """Say why a live site refuses a policy; nothing if it does not."""
     if UNKNOWABLE in getattr(cls, "needs", ()):
         return (
             f"Not available: it needs `{UNKNOWABLE}`, which is not known of a real job, and a "
             "controller refuses it."
         )
+    why = getattr(cls, "offline", "")
+    return f"Not available: {why}." if why else ""
+
+
+def _live(kind: str, name: str, cls: type[Any]) -> str:
+    if refusal := _refusal(cls):
+        return refusal
     match kind:
         case "sharing":
             return commands(f"{_UP} --policy {name} --mode enforce", *_RUN)
         case "allocation":
-            lacking = sorted({"volume", "compute"} & getattr(cls, "needs", frozenset()))
+            learnt = sorted({"curve", "volume", "compute"} & getattr(cls, "needs", frozenset()))
             note = (
-                "A controller learns curves, but not "
-                f"{' and '.join(lacking)}: jobs of which too little is known get the site's "
-                "default. [`where-known`](where-known.md) is made for that.\n\n"
-                if lacking
+                f"A controller [learns](../../../live/knowledge.md) {' and '.join(learnt)} from "
+                "earlier phases of the application, or imports them (`penstock curves import`)."
+                "\n\n"
+                if learnt
                 else ""
             )
-            return note + commands(f"{_UP} --allocation {name} --mode enforce", *_RUN)
+            site = " --set site.nodes=4" if name == "static" else ""
+            return note + commands(f"{_UP} --allocation {name}{site} --mode enforce", *_RUN)
         case "placement":
             flags = f"--allocation one --set placement.policy={name} --mode enforce"
             return commands(f"{_UP} {flags}", *_RUN)

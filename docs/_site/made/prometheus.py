@@ -10,7 +10,7 @@ from made.text import escaped, fenced, table
 from penstock.live.http.metrics import ControllerMetrics, Scrape
 from penstock.live.http.schema import Measures, Turns
 from penstock.live.protocol import messages
-from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus
+from penstock.live.protocol.io_node_record import AllocationStatus, IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
 RULES = Path(__file__).parents[3] / "deploy" / "prometheus" / "penstock.rules.yml"
@@ -30,6 +30,9 @@ JOB = JobRecord(
     fail_opens=0,
     waits=0,
     waited_seconds=0.0,
+)
+ALLOCATION = AllocationStatus(
+    policy="", placement="", fallback="", settle=0.0, moves=0, reasons={"policy": 0}
 )
 TUNING = TuningStatus(
     policy="",
@@ -54,6 +57,7 @@ def families() -> list[Metric]:
         forwarded_bytes=0,
         direct_bytes=0,
         fail_open_total=0,
+        allocation=ALLOCATION,
         tuning=TUNING,
     )
     measures = Measures(fail_opens={"gone": 0}, throttled_seconds={"ann": 0.0})

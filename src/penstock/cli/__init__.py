@@ -79,6 +79,10 @@ VERBS: Mapping[str, tuple[str, str]] = {
         "penstock.cli.verbs.explore:explore",
         "Measure access patterns over numbers of I/O nodes.",
     ),
+    "curves": (
+        "penstock.cli.verbs.curves:curves",
+        "Show, import or forget what is known of applications.",
+    ),
     "patterns": (
         "penstock.cli.verbs.patterns:patterns",
         "Train and evaluate access-pattern detectors.",

@@ -23,6 +23,8 @@ POLICY_SECTIONS = ("sharing", "allocation", "placement", "packing", "tuning")
 OWN = "own"
 """allocation: jobs keep the resources they name; placement: the allocator's own placement."""
 BALANCED = "greedy-non-clairvoyant"
+DIVIDES = "size"
+"""The fallback policy where no decision may be dropped and none is named."""
 NAME = {"metavar": "NAME"}
 
 
@@ -96,6 +98,13 @@ class SharingSection(Section, frozen=True, kw_only=True):
         ),
     ] = "set-10"
     options: Options = msgspec.field(default_factory=dict)
+    scope: Annotated[
+        Literal["file-system", "io-node"],
+        Meta(
+            description="what turns are taken on, live: the file system as a whole, or each I/O "
+            "node, so that jobs behind different ones do not wait for each other"
+        ),
+    ] = "file-system"
 
     def sharing(self) -> Sharing:
         """Return the policy, made with its options."""
@@ -121,10 +130,34 @@ class AllocationSection(Section, frozen=True, kw_only=True):
             extra={"metavar": "TIME"},
         ),
     ] = 0.0
+    fallback: Annotated[
+        str,
+        Meta(
+            description="the allocation policy for jobs of which too little is known for "
+            "allocation.policy, or 'own': that policy's own, or on a live site 'size'",
+            extra=NAME,
+        ),
+    ] = OWN
+    settle: Annotated[
+        str | float,
+        Meta(
+            description="how long such a job runs with one resource before other jobs make room "
+            "for it",
+            extra={"metavar": "TIME"},
+        ),
+    ] = 10.0
+    explore: Annotated[
+        bool,
+        Meta(
+            description="true if a live job in mode enforce gets another number of I/O nodes now "
+            "and then, while few are asked for, to learn its bandwidth there"
+        ),
+    ] = True
 
     def check(self) -> None:
-        """Raise InputError for a delay that is impossible."""
+        """Raise InputError for times that are impossible."""
         self.delay()
+        self.settling_time()
 
     def allocator(self) -> Allocator | None:
         """Return the policy, made with its options, or None if jobs keep their own resources."""
@@ -138,6 +171,14 @@ class AllocationSection(Section, frozen=True, kw_only=True):
     def delay(self) -> float:
         """Return the seconds until a running job uses its new resources."""
         return quantity("allocation.remap-delay", self.remap_delay, units.seconds)
+
+    def settling_time(self) -> float:
+        """Return the seconds that an unknown job runs before others make room for it."""
+        return quantity("allocation.settle", self.settle, units.seconds)
+
+    def fallback_name(self, allocator: Allocator | None) -> str | None:
+        """Return the fallback policy's name; for 'own', the allocator's, if it has one."""
+        return getattr(allocator, "falls_back", None) if self.fallback == OWN else self.fallback
 
 
 class PlacementSection(Section, frozen=True, kw_only=True):
@@ -249,6 +290,13 @@ class LiveSection(Section, frozen=True, kw_only=True):
     users: Annotated[
         dict[str, Mode], Meta(description="a table of users that have a mode of their own")
     ] = msgspec.field(default_factory=dict)
+    partitions: Annotated[
+        dict[str, list[Annotated[int, Meta(ge=0)]]],
+        Meta(
+            description="a table of Slurm partitions, each with the numbers of its I/O nodes, "
+            "which no other jobs use"
+        ),
+    ] = msgspec.field(default_factory=dict)
     lease: Annotated[
         str | float,
         Meta(description="how long a gate stays closed without a message from the controller"),
@@ -275,6 +323,34 @@ class LiveSection(Section, frozen=True, kw_only=True):
         str | float,
         Meta(description="the age or total size of records to keep, as '90 d'; 0 to keep all"),
     ] = "90 d"
+
+    def tied(self, partition: str) -> str:
+        """Return a partition that has I/O nodes of its own; "" for any other."""
+        return partition if partition in self.partitions else ""
+
+    def partitions_of(self, io_node: int) -> tuple[str, ...]:
+        """Return the partitions that an I/O node serves: "" is all that have none of their own.
+
+        Empty: it serves all jobs.
+        """
+        if not self.partitions:
+            return ()
+        tied = (name for name, numbers in self.partitions.items() if io_node in numbers)
+        return tuple(sorted(tied)) or ("",)
+
+    def check_partitions(self, io_nodes: int) -> None:
+        """Raise InputError for a partition whose I/O nodes are not those of the site."""
+        for name, numbers in self.partitions.items():
+            if not numbers:
+                raise InputError(
+                    f"live.partitions.{name} is empty; name I/O nodes, or leave it out"
+                )
+            for number in numbers:
+                if number >= io_nodes:
+                    raise InputError(
+                        f"live.partitions.{name} names I/O node {number}; there are {io_nodes}, "
+                        "counted from 0"
+                    )
 
     def check(self) -> None:
         """Raise InputError for times or sizes that are impossible."""
@@ -343,10 +419,17 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         allocator = self.allocation.allocator()
         if allocator is None:
             return None
+        section = self.allocation
+        name = section.fallback_name(allocator)
+        fallback: Allocator | None = None
+        if name is not None:
+            fallback = registry.policy("allocation", name)
         return Arbiter(
             allocator=allocator,
             placer=self.placement.placer(allocator),
-            remap_delay=self.allocation.delay(),
+            fallback=fallback,
+            remap_delay=section.delay(),
+            settle=section.settling_time(),
         )
 
 

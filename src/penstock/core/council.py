@@ -6,7 +6,9 @@ pattern is detected separately; its bandwidth is the reward of the values that i
 
 One parameter per round may explore, in turn, so that a reward can be attributed to its value. A
 parameter that only makes sense with one value everywhere gets it on all I/O nodes: while exploring
-that of the most common context, otherwise the best for most. docs/live/council.md has the rules.
+that of the most common context, otherwise the best for most. Nothing is learnt or explored where
+the access pattern is unknown: such an I/O node has the defaults, and no vote. docs/live/council.md
+has the rules.
 """
 
 import math
@@ -28,6 +30,7 @@ from penstock.model import (
     Tune,
     Value,
 )
+from penstock.model.observation import UNKNOWN
 from penstock.policies._support.asking import ask, plain_key, shown
 from penstock.policies.base import Tuner
 
@@ -96,7 +99,7 @@ _Saved = tuple[Operation, str, _Count, _Count, _Amount, _Amount, _Count]
 
 
 @dataclass(slots=True)
-class _Reward:
+class _Rates:
     rates: list[float] = field(default_factory=list)
     explored: bool = False
 
@@ -116,13 +119,13 @@ class Experience:
         self.fault = ""
         """The last fault."""
         self._others: dict[str, Any] = {}  # learnt about parameters that are not tuned now
-        self._rewards: dict[tuple[str, Context, Value], _Reward] = {}
+        self._rewards: dict[tuple[str, Context, Value], _Rates] = {}
 
     def note(
         self, parameter: str, context: Context, value: Value, rate: float, *, explored: bool
     ) -> None:
         """Note the rate that a value had at one I/O node, until `teach`."""
-        reward = self._rewards.setdefault((parameter, context, value), _Reward())
+        reward = self._rewards.setdefault((parameter, context, value), _Rates())
         reward.rates.append(rate)
         reward.explored |= explored
 
@@ -132,7 +135,7 @@ class Experience:
         for (parameter, context, value), reward in rewards.items():
             self._teach(parameter, context, value, reward)
 
-    def _teach(self, parameter: str, context: Context, value: Value, reward: _Reward) -> None:
+    def _teach(self, parameter: str, context: Context, value: Value, reward: _Rates) -> None:
         rate = math.fsum(reward.rates) / len(reward.rates)
         account = self.accounts.setdefault(context, Account())
         if account.accepts(rate):
@@ -211,6 +214,16 @@ class Experience:
         self._others = {name: tuners[name] for name in tuners if name not in self.tuners}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reward:
+    """What an I/O node's interval shows of a value of a parameter."""
+
+    parameter: str
+    context: Context
+    value: Value
+    rate: float  # bytes per busy second
+
+
 class Council:
     """Chooses for a group of I/O nodes; Councils may share their experience.
 
@@ -244,6 +257,7 @@ class Council:
         self._reported: dict[ResourceId, Context | None] = {}
         self._floor: Parameter | None = None  # the rewards are those of its values
         self._explored: dict[ResourceId, Value] = {}  # values of the floor that are being explored
+        self._preferred: dict[ResourceId, Mapping[str, Value]] = {}
 
     @property
     def exploring(self) -> str | None:
@@ -270,15 +284,21 @@ class Council:
     def left(self, resource: ResourceId) -> None:
         """An I/O node is gone."""
         self._expected.discard(resource)
-        for of_node in (self.last, self.has, self.chosen, self._reported, self._explored):
+        for of_node in (
+            *(self.last, self.has, self.chosen, self._reported, self._explored),
+            self._preferred,
+        ):
             of_node.pop(resource, None)
 
     def observed(
         self, resource: ResourceId, observation: Observation, settings: Mapping[str, Value]
-    ) -> None:
-        """Handle a report with the settings in force; only the first of a round counts."""
+    ) -> Reward | None:
+        """Handle a report with the settings in force; only the first of a round counts.
+
+        Return what it shows of a value, if it does.
+        """
         if resource not in self._expected or resource in self._reported:
-            return
+            return None
         assessment = self.assess(observation)
         self.last[resource] = assessment
         self._reported[resource] = assessment.context
@@ -287,13 +307,39 @@ class Council:
             p.name: settings[p.name] for p in self.parameters if p.name in settings
         }
         floor = self._floor
-        if assessment.context is None or floor is None:
-            return
+        context = assessment.context
+        if context is None or context.pattern == UNKNOWN or floor is None:
+            return None
         value = settings.get(floor.name)
-        if value is not None and value in floor.values:  # else a person set it
-            explored = self._explored.get(resource) == value
-            context, rate = assessment.context, assessment.rate
-            self.experience.note(floor.name, context, value, rate, explored=explored)
+        if value is None or value not in floor.values:  # a person set it
+            return None
+        explored = self._explored.get(resource) == value
+        rate = assessment.rate
+        self.experience.note(floor.name, context, value, rate, explored=explored)
+        return Reward(parameter=floor.name, context=context, value=value, rate=rate)
+
+    def prefer(self, resource: ResourceId, values: Mapping[str, Value]) -> None:
+        """An I/O node serves one application, which did best with these values; none: several."""
+        self._preferred[resource] = values
+
+    def begin(self, resource: ResourceId) -> Tune | None:
+        """A job begins on an I/O node: it starts from the preferred values, before any report.
+
+        Not from those of parameters that must be the same on all I/O nodes, others may serve now.
+        """
+        if resource not in self._expected:
+            return None
+        preferred = {
+            p.name: value
+            for p in self.parameters
+            if not p.together and (value := self._preference(p, resource)) is not None
+        }
+        settings = {**self.chosen[resource], **preferred}
+        if settings == self.chosen[resource]:
+            return None
+        self.chosen[resource] = settings
+        self._explored.pop(resource, None)
+        return Tune(resource=resource, settings=settings)
 
     def decide(self) -> list[Tune]:
         """End the round, even if reports are missing: learn, choose, and return the changes."""
@@ -307,14 +353,15 @@ class Council:
         contexts = {r: context for r, context in reported.items() if context is not None}
         if not contexts:
             return []
-        self._floor = floor = self.parameters[self.rounds % len(self.parameters)]
-        self.rounds += 1
+        known = {r: context for r, context in contexts.items() if context.pattern != UNKNOWN}
+        self._floor = floor = self.parameters[self.rounds % len(self.parameters)] if known else None
+        self.rounds += bool(known)
         self._explored = {}
         guarded = self.guarded
         chosen: dict[ResourceId, dict[str, Value]] = {r: {} for r in self._expected}
         for parameter in self.parameters:
             if parameter.together:
-                value = self._for_all(parameter, contexts, explores=parameter is floor)
+                value = self._for_all(parameter, known, explores=parameter is floor)
                 for settings in chosen.values():
                     settings[parameter.name] = value
                 continue
@@ -333,7 +380,7 @@ class Council:
         context, confidence = self.detector.situation(observation)
         idle = observation.busy < IDLEST * observation.seconds or not observation.moved
         if context is None or idle:
-            return Assessment(pattern="unknown", confidence=0.0, context=None, rate=0.0)
+            return Assessment(pattern=UNKNOWN, confidence=0.0, context=None, rate=0.0)
         return Assessment(
             pattern=context.pattern,
             confidence=confidence,
@@ -350,17 +397,21 @@ class Council:
     def _for_all(
         self, parameter: Parameter, contexts: Mapping[ResourceId, Context], *, explores: bool
     ) -> Value:
+        if not contexts:
+            return parameter.default
         main = _most_common(contexts.values())
         if explores and self._may_explore(main):
             tried = self.experience.choose(parameter, main)
             if tried is not None and tried != self.experience.best(parameter, main):
                 self._explored = dict.fromkeys(self._expected, tried)
                 return tried
+        best = {
+            context: self.experience.best(parameter, context) for context in {*contexts.values()}
+        }
         votes = [
             value
-            for context, voters in Counter(contexts.values()).items()
-            if (value := self.experience.best(parameter, context)) is not None
-            for _ in range(voters)
+            for resource, context in contexts.items()
+            if (value := self._preference(parameter, resource, best[context])) is not None
         ]
         if votes:
             return _most_common(votes)
@@ -377,13 +428,25 @@ class Council:
         has = self.chosen.get(resource, {}).get(parameter.name, parameter.default)
         if context is None:
             return has
-        best = self.experience.best(parameter, context)
+        if context.pattern == UNKNOWN:
+            return parameter.default
+        usual = self.experience.best(parameter, context)
+        best = self._preference(parameter, resource, usual)
         if explores and self._may_explore(context):
             tried = self.experience.choose(parameter, context)
-            if tried is not None and tried != best:
+            # A tuner that does not explore answers with what is best for most: no reason to leave
+            # what is best for this application.
+            if tried is not None and tried not in (best, usual):
                 self._explored[resource] = tried
                 return tried
         return has if best is None else best
+
+    def _preference(
+        self, parameter: Parameter, resource: ResourceId, otherwise: Value | None = None
+    ) -> Value | None:
+        """Return what the application of an I/O node did best with, or else another value."""
+        value = self._preferred.get(resource, {}).get(parameter.name)
+        return value if value is not None and value in parameter.values else otherwise
 
     def _in_force(self) -> dict[str, Value]:
         """Return what most I/O nodes have."""

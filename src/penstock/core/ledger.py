@@ -5,7 +5,7 @@ has ended, its length is expected to be as announced, else the mean of the job's
 else it is not known. What it has done is estimated by the share of the resource that it was
 granted, and replaced by what was measured once it has ended. Time spent waiting for a turn is
 neither computing nor I/O. A job's work is its hint `phases` times its hint `period`, else its
-volume and compute time.
+volume and compute time, if these are of the whole run.
 """
 
 import math
@@ -200,6 +200,8 @@ class Ledger:
         phases, period = (job.hints.get(name) for name in ("phases", "period"))
         if isinstance(phases, int | float) and isinstance(period, int | float):
             return self._iterations_left(job.id, phases, period)
+        if job.per_phase:
+            return math.nan
         try:
             return isolated_time(job, self.site) - self.progress(job)
         except InputError:

@@ -9,28 +9,25 @@ from typing import Literal
 
 from penstock.core.ledger import KNOWN
 
-Source = Literal["", "learnt", "estimated", "announced", "partly", "never"]
+Source = Literal["", "learnt", "estimated", "announced", "never"]
 """From where a controller knows what a policy needs, the surest first. "": it needs nothing, or
-what is counted anyway; "partly": of some jobs only, the others get the site's default."""
+what is counted anyway."""
 
 COUNTED = frozenset({"progress", "nodes", "processes"})
-LEARNT = frozenset({"w_iter", "curve", "best-count"})
+LEARNT = frozenset({"w_iter", "curve", "best-count", "volume", "compute"})
+"""From earlier phases of the application; volume and compute are those of one phase."""
 ESTIMATED = frozenset({"remaining", "io"})
 """As announced by the program, else the mean of the job's earlier phases."""
 ANNOUNCED = frozenset({"work"})
 """Known only of jobs that announce it."""
-PER_RUN = frozenset({"volume", "compute"})
-"""Of a whole run: not known when a job starts."""
 
 
 def source(kind: str, needs: Collection[str]) -> Source:
     """Return from where a controller knows what a policy of a kind needs."""
     wanted = frozenset(needs)
-    known = KNOWN if kind == "sharing" else LEARNT | COUNTED | PER_RUN
+    known = KNOWN if kind == "sharing" else LEARNT | COUNTED
     if kind == "packing" or not wanted <= known:
         return "never"
-    if wanted & PER_RUN:
-        return "partly"
     if wanted & ANNOUNCED:
         return "announced"
     if wanted & ESTIMATED:
@@ -43,7 +40,7 @@ def runs_live(kind: str, needs: Collection[str]) -> bool:
 
     Packers plan a queue before it starts, so none of them runs in a controller.
     """
-    return source(kind, needs) not in ("partly", "never")
+    return source(kind, needs) != "never"
 
 
 def in_words(kind: str, needs: Collection[str]) -> str:
@@ -53,8 +50,6 @@ def in_words(kind: str, needs: Collection[str]) -> str:
     match source(kind, needs):
         case "never":
             return "no"
-        case "partly":
-            return "partly: jobs with no history get the default"
         case "":
             return "yes"
         case known:

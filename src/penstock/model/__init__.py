@@ -10,6 +10,7 @@ from penstock.model.event import (
     NodeUp,
     PhaseBegan,
     PhaseEnded,
+    Pinned,
     Woke,
 )
 from penstock.model.job import Job, JobId
@@ -45,6 +46,7 @@ __all__ = [
     "Pattern",
     "PhaseBegan",
     "PhaseEnded",
+    "Pinned",
     "ReadOnlyView",
     "Request",
     "ResourceId",

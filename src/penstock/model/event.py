@@ -58,9 +58,29 @@ class PhaseEnded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUp(Event):
-    """A resource serves (again): from now on jobs may be assigned to it."""
+    """A resource serves (again): from now on jobs may be assigned to it.
+
+    It serves the jobs of one `user`, if that is not empty, those that began on one `host`, if that
+    is not None, and those of some `partitions`, if there are any.
+    """
 
     resource: ResourceId
+    user: str = ""
+    host: str | None = None
+    partitions: tuple[str, ...] = ()
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether some jobs cannot reach it."""
+        return bool(self.user or self.partitions) or self.host is not None
+
+    def serves(self, user: str, host: str, partition: str = "") -> bool:
+        """Tell whether a job of this user, host and partition reaches it."""
+        return (
+            self.user in ("", user)
+            and self.host in (None, host)
+            and (not self.partitions or partition in self.partitions)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +88,14 @@ class NodeDown(Event):
     """A resource is gone: until it is up again, no job is assigned to it."""
 
     resource: ResourceId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned(Event):
+    """A job has these resources for the rest of its life: it, or a person, asked for them."""
+
+    job: JobId
+    resources: tuple[ResourceId, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from penstock.model.curve import Curve
 
 JobId = str
+PRIOR = "prior"
+"""The hint with the counts whose bandwidths are not the job's own: "1,2,4"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +19,10 @@ class Job:
     estimate, or None while nothing has been observed. `max_share` is the largest part of one
     resource that the job can use alone. `curve` is its bandwidth by number of resources, `volume`
     and `compute` what it moves (in the curve's unit) and computes (in seconds) in total, or in any
-    fixed stretch of time; None if unknown. `hints` is what its user or a generator says about it.
+    fixed stretch of time, or, if `per_phase`, in one iteration; None if unknown. `host` is where it
+    began; empty: the controller's own. `partition` is its batch system's, if that has I/O nodes of
+    its own; empty: those that all other jobs use. `hints` is what its user or a generator says
+    about it.
     """
 
     id: JobId
@@ -31,4 +36,17 @@ class Job:
     curve: Curve | None = None
     volume: float | None = None
     compute: float | None = None
+    per_phase: bool = False
+    host: str = ""
+    partition: str = ""
     hints: Mapping[str, float | str] = field(default_factory=dict)
+
+    @property
+    def own_curve(self) -> Curve | None:
+        """Its curve without the points of a prior, or None."""
+        if self.curve is None or PRIOR not in self.hints:
+            return self.curve
+        others = set(str(self.hints[PRIOR]).split(","))
+        points = zip(self.curve.counts, self.curve.bandwidths, strict=True)
+        own = {count: bandwidth for count, bandwidth in points if str(count) not in others}
+        return Curve.of(own) if own else None

@@ -6,6 +6,8 @@ from typing import Literal, get_args
 Pattern = Literal["file-per-process", "shared-contiguous", "shared-strided"]
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 """The classes of access patterns (thesis forwarding, 3.2): layout of files, and spatiality."""
+UNKNOWN = "unknown"
+"""The pattern of requests that are in none of the classes, or of which too little is seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,15 @@ class Observation:
     """The part of those that began where the one before to the same handle ended."""
     queued: float
     """Requests that waited or were served, on the mean over the interval."""
+    sequential: float | None = None
+    """The part of requests that began where the one before in their stream ended, no strides.
+
+    A stream is the requests of one process to a file that it opened. None: not observed.
+    """
+    strided: float | None = None
+    """The part in strides: runs of requests that begin as far ahead as the one before did."""
+    shared: float | None = None
+    """The part that was for files with several streams in the interval."""
 
     @property
     def requests(self) -> int:

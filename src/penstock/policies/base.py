@@ -273,7 +273,9 @@ class Allocator(Protocol):
     """How many resources each running job gets.
 
     A class attribute `brings` names the placer that the allocator is meant to be used with; an
-    allocator that is a Placer itself is used with itself.
+    allocator that is a Placer itself is used with itself. `falls_back` names the allocator for jobs
+    of which too little is known, `least_points` is the number of counts that a known curve has, and
+    `offline` says why a live site refuses the policy.
     """
 
     needs: ClassVar[frozenset[str]]

@@ -19,6 +19,7 @@ from msgspec import Meta
 
 from penstock import __version__, registry
 from penstock.core.arbiter import Arbiter
+from penstock.core.explorer import Explorer
 from penstock.core.ledger import Ledger
 from penstock.core.manager import Manager
 from penstock.errors import InputError, unknown
@@ -36,6 +37,7 @@ from penstock.model import (
     NodeUp,
     PhaseBegan,
     PhaseEnded,
+    Pinned,
     Site,
     WakeAt,
     Woke,
@@ -52,7 +54,7 @@ MOST_OBSERVATIONS = 1e9
 MOST_EVENTS = 2**53
 EVENTS: Mapping[str, msgspec.json.Decoder[Any]] = {
     kind.__name__: msgspec.json.Decoder(kind)
-    for kind in (JobStarted, JobEnded, PhaseBegan, PhaseEnded, NodeUp, NodeDown, Woke)
+    for kind in (JobStarted, JobEnded, PhaseBegan, PhaseEnded, NodeUp, NodeDown, Pinned, Woke)
 }
 ACTIONS: Mapping[str, msgspec.json.Decoder[Any]] = {
     kind.__name__: msgspec.json.Decoder(kind) for kind in (Assign, Admit, Hold, WakeAt)
@@ -97,12 +99,23 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """None: jobs have their own resources."""
     placement: PolicySpec | None = None
     """None: the allocation also places jobs."""
+    fallback: PolicySpec | None = None
+    """For jobs of which the allocation knows too little. None: it answers for all, or fails."""
     remap_delay: float = 0.0
+    settle: float = 0.0
+    """Seconds that such a job runs before other jobs make room for it."""
+    explore: bool = False
+    """Jobs with the hint `explore` get other counts now and then, to learn their curves."""
+    resources_up: bool = True
+    """Resources serve before the first NodeUp."""
     learn: dict[str, bool | float] | None = None
     """Options of the estimator of w_iter; None: jobs bring their own. An estimator starts from the
     job's w_iter, weighted by its hint `observations`."""
     fair_users: bool = False
     """Turns alternate between users."""
+    scope: str = "file-system"
+    """What turns were taken on; with "io-node", resources of phases are I/O nodes. In a simulation
+    they are those of the site."""
     mode: str | None = None
     """The site's mode while this part was written: a change begins a new part. None: the record was
     made before modes were recorded."""
@@ -120,10 +133,13 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the events have numbers: those of version 1 had none."""
         return self.version >= NUMBERED
 
-    def manager(self) -> tuple[Manager, Ledger]:
-        """Return a new Manager with these policies, and the ledger that is its view."""
+    def manager(self, arbiter: Arbiter | None = None) -> tuple[Manager, Ledger]:
+        """Return a new Manager with these policies, and the ledger that is its view.
+
+        A host that reads its arbiter makes it first.
+        """
         ledger = Ledger(site=self.site)
-        arbiter = self._arbiter()
+        arbiter = arbiter or self.arbiter()
         manager = Manager(
             sharing=self.sharing.make("sharing"),
             view=ledger,
@@ -136,7 +152,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
     def policy_files(self) -> list[str]:
         """Return the policies that are files, not names in the registry."""
-        specs = filter(None, (self.sharing, self.allocation, self.placement))
+        specs = filter(None, (self.sharing, self.allocation, self.placement, self.fallback))
         return [spec.policy for spec in specs if ".py:" in spec.policy]
 
     def _period(self, job: Job) -> Period:
@@ -146,7 +162,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         except TypeError as error:
             raise InputError(f"learn is {self.learn}: {error}") from error
 
-    def _arbiter(self) -> Arbiter | None:
+    def arbiter(self) -> Arbiter | None:
+        """Return a new arbiter with these policies, or None if jobs have their own resources."""
         if self.allocation is None:
             return None
         allocator = self.allocation.make("allocation")
@@ -157,7 +174,13 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
                 "the header must have a placement"
             )
         return Arbiter(
-            allocator=allocator, placer=placer, remap_delay=self.remap_delay, lenient=True
+            allocator=allocator,
+            placer=placer,
+            fallback=None if self.fallback is None else self.fallback.make("allocation"),
+            remap_delay=self.remap_delay,
+            settle=self.settle,
+            explorer=Explorer() if self.explore else None,
+            all_up=self.resources_up,
         )
 
 

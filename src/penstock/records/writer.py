@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.files import reason
-from penstock.model import Action, Event, JobEnded, JobId, JobStarted
+from penstock.model import Action, Event, JobEnded, JobId, JobStarted, NodeDown, NodeUp
 from penstock.records import lines
 from penstock.records.lines import Header
 
@@ -94,8 +94,9 @@ class RecordWriter:
     """Writes one run's record into a directory, in parts of one day (UTC) or about `size` bytes.
 
     `write` does not wait for the disk and never raises. A line survives a kill -9 after `flush`
-    seconds, or once BATCH lines are queued. `most` bounds the lines in memory. `append` writes
-    text at the end of a file, all of it or nothing.
+    seconds, or once BATCH lines are queued; resources that come and go before anything else are
+    not worth a file. `most` bounds the lines in memory. `append` writes text at the end of a file,
+    all of it or nothing.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class RecordWriter:
         self._wake = threading.Condition()
         self._closing = False
         self._running: Running = {started.job.id: started for started in header.running}
+        self._begun = bool(self._running)
         self._lost = 0
         self._number = header.first - 1
         self._next_header = self._last_header = header
@@ -156,6 +158,7 @@ class RecordWriter:
         if self._lost or self._next_header != self._last_header:
             border = _Border(self._lost, dict(self._running), self._next_header)
         _update_running(self._running, event)
+        self._begun = self._begun or not isinstance(event, NodeUp | NodeDown)
         self._number += 1
         try:
             entry = lines.Entry(
@@ -204,15 +207,22 @@ class RecordWriter:
         while not closing:
             with self._wake:
                 self._wake.wait_for(
-                    lambda: self._closing or (not self._logged and len(self._queue) >= BATCH),
+                    lambda: self._closing or (self._begun and self._is_urgent()),
                     self._flush,
                 )
                 closing = self._closing
+            if not self._begun:
+                if closing:
+                    self._queue.clear()
+                continue
             self._write_all()
             self._prune()
         self.lost_total += len(self._batch) + len(self._queue)
         if self._file >= 0:
             os.close(self._file)
+
+    def _is_urgent(self) -> bool:
+        return not self._logged and len(self._queue) >= BATCH
 
     def _write_all(self) -> None:
         """Write the queue, up to the first line that cannot be written."""

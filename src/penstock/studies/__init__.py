@@ -12,6 +12,8 @@ STUDIES: Mapping[str, str] = {
     "forwarding-policies": "penstock.studies.forwarding_policies:STUDY",
     "io-resources": "penstock.studies.io_resources:STUDY",
     "io-sets": "penstock.studies.io_sets:STUDY",
+    "live-forwarding": "penstock.studies.live.forwarding:STUDY",
+    "live-io-resources": "penstock.studies.live.io_resources:STUDY",
     "live-io-sets": "penstock.studies.live.io_sets:STUDY",
     "live-packs": "penstock.studies.live.packs:STUDY",
     "packs": "penstock.studies.packs:STUDY",
@@ -31,6 +33,8 @@ IN_ORDER: Sequence[str] = (
     "tuning",
     "live-io-sets",
     "live-packs",
+    "live-forwarding",
+    "live-io-resources",
     "demo",
 )
 """All of them as they are run together: those that simulate, then those that run real processes,

@@ -2,9 +2,11 @@
 
 import pytest
 
+from penstock.config.sections import LiveSection
 from penstock.errors import InputError
 from penstock.live.controller.io_node_map import IoNodeMap
 from penstock.live.protocol.messages import Node, NodeMap
+from penstock.live.protocol.shared_page import MAP_NODES, SITE_NODES
 
 
 def node(number: int, *, run: int = 1) -> Node:
@@ -113,3 +115,48 @@ def test_hosts_of_a_job_begin_apart_unless_its_files_are_striped(
     assignments.begin("job.2", serial=2)
     assignments.follow("job.2", "job.1")
     assert numbers(assignments.map("job.2")) == order
+
+
+def test_the_hosts_of_a_large_job_use_different_io_nodes() -> None:
+    """A host's page has room for 64 of up to 1,024."""
+    assignments = serving(SITE_NODES)
+    hosts = [numbers(assignments.begin(f"j.{k}", serial=k)) for k in range(16)]
+    assert {len(used) for used in hosts} == {MAP_NODES}
+    assert sorted(number for used in hosts for number in used) == list(range(SITE_NODES))
+
+
+def test_a_stripe_is_on_one_io_node_for_all_hosts_of_a_large_job() -> None:
+    assignments = serving(100, stripe=1 << 20)
+    first = assignments.begin("j.1", serial=1)
+    assignments.begin("j.2", serial=2)
+    assignments.follow("j.2", "j.1")
+    assert assignments.map("j.2") == first
+    assert len(first.nodes) == MAP_NODES
+
+
+def test_a_partition_has_its_io_nodes_to_itself() -> None:
+    live = LiveSection(partitions={"gpu": [0, 1], "viz": [1]})
+    assignments = IoNodeMap(4, partitions_of=live.partitions_of)
+    for number in range(4):
+        assignments.node_up(node(number))
+    given = {
+        name: numbers(assignments.begin(name, partition=live.tied(name)))
+        for name in ("gpu", "viz", "batch")
+    }
+    assert given == {"gpu": [0, 1], "viz": [1], "batch": [2, 3]}
+    with pytest.raises(InputError, match="3 I/O nodes are requested; partition gpu has 2"):
+        assignments.begin("greedy", 3, partition="gpu")
+
+
+@pytest.mark.parametrize(
+    ("partitions", "wrong"),
+    [
+        ({"gpu": [0, 4]}, "live.partitions.gpu names I/O node 4; there are 4, counted from 0"),
+        ({"gpu": []}, "live.partitions.gpu is empty"),
+    ],
+)
+def test_a_partition_without_io_nodes_is_refused(
+    partitions: dict[str, list[int]], wrong: str
+) -> None:
+    with pytest.raises(InputError, match=wrong):
+        LiveSection(partitions=partitions).check_partitions(4)

@@ -13,7 +13,8 @@ from penstock.core.ledger import Ledger
 from penstock.core.manager import Manager
 from penstock.learn.periods import Period
 from penstock.learn.phases import Began, Ended, PhaseFinder
-from penstock.live.controller.turns import PhaseReport, Turns
+from penstock.live.controller.turn_state import PhaseReport
+from penstock.live.controller.turns import Turns
 from penstock.live.protocol import messages
 from penstock.model import Job, PhaseBegan, Site
 

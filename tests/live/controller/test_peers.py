@@ -248,7 +248,7 @@ def measured(requests: int) -> messages.NodeCounters:
         ({"listen": "127.0.0.1:0", "key_file": "no-such-key"}, "No such file"),
         ({"remote_io_nodes": 1}, "need --listen"),
         ({"listen": "127.0.0.1:0", "key_file": "key", "emulate": "targets=1"}, "on one host"),
-        ({"listen": "127.0.0.1:0", "key_file": "key", "remote_io_nodes": 64}, "at most 64"),
+        ({"listen": "127.0.0.1:0", "key_file": "key", "remote_io_nodes": 1024}, "at most 1024"),
     ],
 )
 def test_a_deployment_that_would_be_open_or_makes_no_sense_is_refused(

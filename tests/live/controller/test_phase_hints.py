@@ -11,11 +11,13 @@ from live.controller.turn_deployment import WAIT, Deployed
 from penstock import cli, registry
 from penstock.core.ledger import Ledger
 from penstock.core.manager import Manager
+from penstock.learn.imported import Imported
 from penstock.live.controller.core_inputs import policy_job
-from penstock.live.controller.turns import PhaseReport, Turns
+from penstock.live.controller.turn_state import PhaseReport
+from penstock.live.controller.turns import Turns
 from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
-from penstock.model import Admit, Job, PhaseBegan, Site
+from penstock.model import Admit, Curve, Job, PhaseBegan, Site
 from penstock.phase import phase
 from penstock.records import Record, replay
 
@@ -99,7 +101,8 @@ def test_what_is_not_announced_is_expected_from_its_own_phases_then_its_family()
     """Bytes count over the site's bandwidth, else the job's own, else the fastest phase so far."""
     made = turns("shortest-io", *jobs("a"))
     assert made.expected_seconds("a", 100) is None  # nobody knows how fast anything is here
-    made.started(0.0, Job(id="family", serial=7), bandwidth=50.0, volume=200.0)
+    made.started(0.0, Job(id="family", serial=7, curve=Curve.of({1: 50.0})), volume=200.0)
+    made.states["family"].use(1)
     assert made.expected_seconds("family", None) == 4.0
     assert made.expected_seconds("family", 100) == 2.0
     made.phase_began(1.0, "a", 1)
@@ -110,12 +113,13 @@ def test_what_is_not_announced_is_expected_from_its_own_phases_then_its_family()
 
 
 def test_phases_without_a_period_are_as_far_apart_as_the_familys() -> None:
-    family = Knowledge(w_iter=50.0, observations=7)
+    family = Knowledge(imported=Imported(w_iter=50.0, iterations=7))
 
-    def hints(knowledge: Knowledge, **values: float) -> Mapping[str, float | str]:
-        begin = messages.BeginJob(
-            name="a", pid=1, command=[], user="ann", hints=messages.Hints(**values)
-        )
+    def hints(
+        knowledge: Knowledge, *, phases: float, period: float | None = None
+    ) -> Mapping[str, float | str]:
+        claims = messages.Hints(phases=phases, period=period)
+        begin = messages.BeginJob(name="a", pid=1, command=[], user="ann", hints=claims)
         return policy_job("a.1", 1, begin, knowledge).hints
 
     assert hints(family, phases=4) == {"phases": 4, "period": 50.0, "observations": 7}

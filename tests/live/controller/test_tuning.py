@@ -19,12 +19,16 @@ from penstock.config.tuning import TuningSection
 from penstock.core.council import Experience
 from penstock.errors import InputError
 from penstock.learn.detection.model import save, shipped
-from penstock.live.controller.tuning import Checkpoint, ModelFile
+from penstock.learn.tuned import ENOUGH, TunedValues
+from penstock.live.controller.detection import ModelFile
+from penstock.live.controller.tuning import Checkpoint
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus
 from penstock.live.protocol.state_directory import StateDirectory
-from penstock.model import Context
+from penstock.live.protocol.users import name_of
+from penstock.live.store import Family, Knowledge, Store, WriteBehind
+from penstock.model import Context, Value
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 WITHIN = HANG
@@ -39,6 +43,10 @@ while not os.path.exists(stop):
     k += 1
 """
 """One of four processes that write a shared file in turns, until told to stop."""
+RANDOM = STRIDED.replace("((k * ranks + rank) % 4096)", "random.randrange(4096)").replace(
+    "import os", "import random, os"
+)
+"""One of four that write it at random offsets."""
 
 
 class Tuned:
@@ -65,12 +73,13 @@ class Tuned:
         )
 
     @contextmanager
-    def job(self) -> Iterator[None]:
+    def job(self, program: str = STRIDED, application: str = "strided") -> Iterator[None]:
         self.stop.unlink(missing_ok=True)
         ranks = " & ".join(
-            f"'{sys.executable}' -c '{STRIDED}' {k} '{self.root}/f' '{self.stop}'" for k in range(4)
+            f"'{sys.executable}' -c '{program}' {k} '{self.root}/f' '{self.stop}'" for k in range(4)
         )
-        command = [*PENSTOCK, "run", "--state", str(self.state.folder), "--", "sh", "-c"]
+        command = [*PENSTOCK, "run", "--state", str(self.state.folder)]
+        command += ["--application", application, "--", "sh", "-c"]
         run = subprocess.Popen([*command, f"{ranks} & wait"])
         try:
             yield
@@ -81,6 +90,22 @@ class Tuned:
     def status(self) -> messages.Status:
         status: messages.Status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
         return status
+
+    def chosen(self) -> dict[str, Value]:
+        """Return the values that are chosen for the I/O node."""
+        chosen = self.status().io_nodes[0].chosen
+        assert isinstance(chosen, dict)
+        return chosen
+
+    def until_running(self, application: str) -> None:
+        """Wait until a job of an application runs."""
+        end = time.monotonic() + WITHIN
+        while time.monotonic() < end:
+            running = [job for job in self.status().jobs if job.state == "running"]
+            if any(job.executable == application for job in running):
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"no job of {application} runs")
 
     def until(self, holds: Callable[[TuningStatus, IoNodeRecord], bool]) -> None:
         """Wait until a condition holds of the tuning and of the I/O node."""
@@ -100,6 +125,44 @@ def tuned(tmp_path: Path) -> Iterator[Tuned]:
         yield site
     finally:
         launcher.down(site.state)
+
+
+def applications(site: Tuned) -> list[dict[str, Any]]:
+    known: list[dict[str, Any]] = json.loads(site.penstock("curves", "show", "--json"))
+    return known
+
+
+def test_what_is_learnt_is_kept_with_the_application(tuned: Tuned) -> None:
+    """In the store, by access pattern: it outlives the controller and the tuner's own state."""
+    tuned.up()
+    with tuned.job():
+        tuned.until(lambda *_: any(one["tuned"] for one in applications(tuned)))
+    tuned.penstock("down")
+    (one,) = applications(tuned)
+    windows = one["tuned"]["write shared-strided"]["window"]
+    assert all(each["rate"] > 0 and each["intervals"] >= 1 for each in windows)
+    assert (one["pattern"], one["request_size"]) == ("shared-strided", 65536)
+
+
+def test_a_new_run_starts_from_what_its_application_did_best_with(tuned: Tuned) -> None:
+    """Before any report: the next round is an hour away. Another application changes nothing."""
+    values = TunedValues()
+    for _ in range(ENOUGH):
+        values = values.plus(CONTEXT, "depth", 4, 2e6).plus(CONTEXT, "depth", 16, 1e6)
+    tuned.state.create()
+    with WriteBehind(Store(f"sqlite:///{tuned.state.store}")) as keeper:
+        family = Family(user=name_of(os.getuid()), executable="mine", nodes=1)
+        keeper.learn(family, Knowledge(tuned=values, pattern="shared-strided"))
+    tuned.up("--tune", "depth", "--set", "tuning.interval=1 h")
+    with tuned.job(application="another"):
+        tuned.until_running("another")
+        assert tuned.chosen() == {"depth": 16}  # the default
+    with tuned.job(application="mine"):
+        tuned.until_running("mine")
+        assert tuned.chosen() == {"depth": 4}
+        assert "its I/O nodes start from what its application did best with" in (
+            tuned.state.log.read_text()
+        )
 
 
 def learnt(site: Tuned) -> list[dict[str, Any]]:
@@ -125,6 +188,26 @@ def test_top_shows_the_pattern_and_the_choice_while_a_real_job_runs(tuned: Tuned
     tried = {v for c in learnt(tuned) for v, n in zip(c["values"], c["count"], strict=True) if n}
     assert len(tried) == 7, "every window was tried"
     assert "*" in tuned.penstock("tuner", "show")
+
+
+def test_a_job_of_no_known_pattern_has_the_sites_own_settings(tuned: Tuned) -> None:
+    """Random offsets are no class: nothing is explored or learnt under the name of another."""
+    tuned.up("--set", "io-node.window=3 ms")
+    with tuned.job(RANDOM):
+        seen = set()
+        for _ in range(10):
+            tuned.until(lambda _, node: node.operation == "write")
+            status = tuned.status()
+            assert status.tuning is not None
+            node = status.io_nodes[0]
+            seen.add((node.pattern, node.confidence, status.tuning.rounds))
+            assert isinstance(node.tuned, dict)
+            assert node.tuned["window"] == 0.003
+            time.sleep(0.1)
+        assert seen == {("unknown", 0.0, 0)}
+        assert "unknown" in tuned.penstock("top", "--once", "--interval", "0.1 s")
+    tuned.penstock("down")
+    assert learnt(tuned) == []
 
 
 def test_what_was_learnt_survives_a_killed_controller(tuned: Tuned) -> None:

@@ -9,10 +9,12 @@ from penstock import registry
 from penstock.core.ledger import Ledger, knows
 from penstock.core.manager import Manager
 from penstock.errors import InputError
-from penstock.live.controller.turns import FILE_SYSTEM, PhaseReport, Release, Turns
+from penstock.learn.imported import Imported
+from penstock.live.controller.turn_state import PhaseReport, Release
+from penstock.live.controller.turns import FILE_SYSTEM, Turns
 from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
-from penstock.model import Action, Admit, Event, Hold, Job, JobEnded, PhaseEnded, Site, View
+from penstock.model import Action, Admit, Curve, Event, Hold, Job, JobEnded, PhaseEnded, Site, View
 from penstock.policies.base import ByArrival, Own
 
 
@@ -217,13 +219,13 @@ def test_who_was_never_seen_alone_has_the_sites_bandwidth() -> None:
     events: list[Event] = []
     made.record = lambda event, *_: events.append(event)
     for name in "abc":
-        made.phase_began(1.0, name, 1)
+        made.phase_began(1.0, name, 1, mode="observe")
     for name in "abc":
         made.phase_ended(4.0, name, ended(1, moved=300, seconds=3.0))
     made.phase_began(5.0, "a", 2)
     made.phase_ended(7.0, "a", ended(2, moved=300, seconds=2.0))  # alone: it can do no more
-    made.phase_began(8.0, "a", 3)
-    made.phase_began(9.0, "b", 2)
+    made.phase_began(8.0, "a", 3, mode="observe")
+    made.phase_began(9.0, "b", 2, mode="observe")
     made.phase_ended(13.0, "a", ended(3, moved=300, seconds=5.0))
     made.phase_ended(13.0, "b", ended(2, moved=300, seconds=4.0))
     lengths: dict[str, list[float]] = {}
@@ -248,8 +250,9 @@ def test_what_a_phase_would_take_alone_is_its_bytes_over_the_best_bandwidth() ->
 def test_the_best_phase_is_one_of_this_run_that_is_long_enough_to_measure() -> None:
     """100 MiB "in 20 ms" were noticed late; a history is no phase, and a maximum does not fade."""
     made = turns()
-    made.started(0.0, Job(id="d", serial=3), bandwidth=500.0)
+    made.started(0.0, Job(id="d", serial=3, curve=Curve.of({1: 500.0})))
     state = made.states["d"]
+    state.use(1)
     assert (state.bandwidth, state.best) == (500.0, 0.0)
     bests = []
     for phase, seconds in enumerate((0.02, 0.0, 1.0, 4.0, 4.0), 1):
@@ -263,7 +266,7 @@ def test_the_best_phase_is_one_of_this_run_that_is_long_enough_to_measure() -> N
 
 def test_a_record_tells_this_run_from_earlier_ones() -> None:
     harness = TurnHarness()
-    known = Knowledge(w_iter=11.0, observations=9, bandwidth=500.0)
+    known = Knowledge(imported=Imported(w_iter=11.0, iterations=9, curve={1: 500.0}))
     job = harness.start("a", knowledge=known)
     record = harness.record("a")
     assert (record.best_bandwidth, record.bandwidth) == (None, 500.0)

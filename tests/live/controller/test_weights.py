@@ -7,6 +7,7 @@ import pytest
 
 from penstock.config import Config
 from penstock.config.sections import LiveSection, Mode
+from penstock.live.controller.io_node_map import IoNodePath
 from penstock.live.controller.job_table import JobTable
 from penstock.live.controller.turn_service import TurnService
 from penstock.live.protocol import messages
@@ -22,8 +23,8 @@ class Site:
             Config(live=LiveSection(mode=mode)),
             io_nodes=1,
             send=lambda _, __: None,
-            set_weights=lambda weights: setattr(self, "weights", weights),
-            is_direct=lambda _: False,
+            set_weights=lambda weights, _: setattr(self, "weights", weights),
+            path=lambda _: IoNodePath((0,)),
             assign=lambda _: None,
             clock=lambda: self.now,
         )

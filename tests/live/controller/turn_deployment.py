@@ -78,7 +78,7 @@ class Deployed:
         )
 
     def penstock(self, verb: str, *args: str) -> str:
-        command = [*PENSTOCK, verb, "--state", str(self.state.folder), *args]
+        command = [*PENSTOCK, *verb.split(), "--state", str(self.state.folder), *args]
         done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -1,8 +1,12 @@
 """A turn service without sockets, on a clock that the test moves."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from penstock.config import Setting, load
+from penstock.learn.observations import ObservedPhase
+from penstock.live.controller.io_node_map import IoNodePath
+from penstock.live.controller.io_node_weights import OutOfTurn
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.policy_watch import Watch, unwatched
 from penstock.live.controller.turn_service import TurnService
@@ -15,7 +19,7 @@ Sent = list[tuple[str, str, int]]
 
 
 class TurnHarness:
-    """A turn service in mode enforce, the messages that it sent, and its weights."""
+    """A turn service in mode enforce, the messages that it sent, its weights, what was learnt."""
 
     def __init__(
         self,
@@ -24,10 +28,12 @@ class TurnHarness:
         lease: float = 2.0,
         max_wait: float = 30.0,
         mode: str = "enforce",
+        scope: str = "file-system",
         watch: Watch = unwatched,
     ) -> None:
         settings = [
             f"sharing.policy={policy}",
+            f"sharing.scope={scope}",
             f"live.mode={mode}",
             f"live.lease={lease} s",
             f"live.max-wait={max_wait} s",
@@ -36,16 +42,26 @@ class TurnHarness:
         self.jobs: dict[str, JobEntry] = {}
         self.messages: list[tuple[str, messages.Message]] = []
         self.weights: dict[str, float] = {}
+        self.out_of_turn: OutOfTurn = {}
+        self.io_nodes: tuple[int, ...] = (0,)
+        self.io_nodes_of: dict[str, tuple[int, ...]] = {}  # of jobs that have others
+        self.maps = 0
+        self.learnt: list[tuple[str, int, ObservedPhase]] = []
         self.turn_service = TurnService(
             load(None, [Setting.parse(text) for text in settings]).config,
-            io_nodes=1,
+            io_nodes=4,
             send=lambda job, message: self.messages.append((job, message)),
-            set_weights=self.weights.update,
-            is_direct=lambda _: False,
+            set_weights=self._set_weights,
+            path=lambda id: IoNodePath(self.io_nodes_of.get(id, self.io_nodes), self.maps),
             assign=lambda _: None,
+            learn=lambda job, count, phase: self.learnt.append((job.id, count, phase)),
             clock=lambda: self.now,
             watch=watch,
         )
+
+    def _set_weights(self, weights: Mapping[str, float], out_of_turn: OutOfTurn) -> None:
+        self.weights.update(weights)
+        self.out_of_turn = out_of_turn
 
     def start(
         self,
@@ -53,9 +69,12 @@ class TurnHarness:
         team: str | None = None,
         user: str = "ann",
         knowledge: Knowledge | None = None,
+        *,
+        reconnected: bool = False,
     ) -> JobEntry:
         begin = messages.BeginJob(name=id, pid=1, command=["x"], user=user, protocol=2, team=team)
         job = self.jobs[id] = JobEntry(id=id, serial=1, begin=begin, began=self.now, since=self.now)
+        job.reconnected = self.now if reconnected else None
         self.turn_service.started(job, knowledge)
         return job
 

@@ -100,6 +100,7 @@ class FakeDashboard(DashboardApi):
             known_since=1e9 - 60,
             site="lab",
             policy="set-10",
+            scope="file-system",
             mode="observe",
             bandwidth=None,
             kill_switch=False,

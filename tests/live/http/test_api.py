@@ -455,6 +455,7 @@ def test_since_is_by_the_wall_clock_that_is_given(tmp_path: Path) -> None:
         controller = Controller(deployment, clock=lambda: now, wall_clock=lambda: 1e9 + now)
         begin = messages.BeginJob(name="a", pid=1, command=["x"], user="ada", protocol=2)
         job = controller.jobs.begin(begin, 1e9)
+        controller.io_node_map.begin(job.id)
         controller.turn_service.started(job)
         controller.turn_service.phase_began(job, messages.PhaseBegan(phase=1))
         now = 53.0

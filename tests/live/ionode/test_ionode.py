@@ -184,7 +184,8 @@ def test_hostile_frames_end_their_connection_alone(node: RealNode, file: Path, n
             HOSTILE[name](node.socket)
         after = node.until(lambda measured: measured.connections == before.connections)
         assert after.refused == before.refused + 1
-        assert node.descriptors() == descriptors
+        # What came with the frame is closed with its connection, a moment after it was counted.
+        node.until(lambda _: node.descriptors() == descriptors)
         assert bystander.write(handle, b"x") == 1
 
 

@@ -75,6 +75,53 @@ def test_a_handle_is_one_file_for_all_clients(node: RealNode, tmp_path: Path) ->
         assert (observation.handles, observation.clients, observation.distance) == (2, 2, 0.0)
 
 
+def test_a_stream_goes_on_leaps_by_a_stride_or_neither(node: RealNode, file: Path) -> None:
+    """Whether a leap is a stride, only the next one shows."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(Client(node.socket, session=k + 1)) for k in range(2)]
+        handles = [client.open(file) for client in clients]
+
+        def observed(*offsets: int) -> Observation:
+            observe(node)
+            for offset in offsets:
+                for client, handle in zip(clients, handles, strict=True):
+                    client.write(handle, bytes(100), offset)
+            return observe(node)
+
+        first = observed(0, 1000, 2000, 2100)
+        assert (first.sequential, first.strided) == (1 / 4, 1 / 4)
+        leaps = observed(3000, 4000, 5000, 6000, 7000)
+        assert (leaps.sequential, leaps.strided, leaps.forward) == (0, 1, 0)
+        runs = observed(7100, 7200, 7300, 7400)
+        assert (runs.sequential, runs.strided) == (1, 0), "whatever others do to the file"
+        assert runs.forward == 0.5, "of the file: every other request is where the last one was"
+        neither = observed(50, 9000, 20, 500)
+        assert (neither.sequential, neither.strided) == (0, 0)
+        again = observed(500, 500, 500)
+        back = observed(400, 300, 200)
+        assert (again.sequential, again.strided) == (back.sequential, back.strided) == (0, 0)
+        pairs = observed(10_000, 10_100, 12_000, 12_100, 14_000, 14_100)
+        assert (pairs.sequential, pairs.strided) == (2 / 6, 2 / 6), "a stride may be of several"
+
+
+def test_requests_to_files_of_several_processes_are_shared(node: RealNode, tmp_path: Path) -> None:
+    shared, own = tmp_path / "shared", tmp_path / "own"
+    for path in (shared, own):
+        path.write_bytes(b"")
+    with ExitStack() as stack:
+        first, second = (stack.enter_context(Client(node.socket, session=k + 1)) for k in range(2))
+        own_file, part, other_part = first.open(own), first.open(shared), second.open(shared)
+        observe(node)
+        first.write(part, bytes(100), 0)
+        assert observe(node).shared == 0, "the other has opened it, and asks for nothing"
+        first.write(own_file, bytes(100), 0)
+        for k in range(2):
+            first.write(part, bytes(100), 100 * k)
+        second.write(other_part, bytes(100), 500)
+        assert observe(node).shared == 3 / 4
+        assert observe(node).shared == 0
+
+
 def test_an_observation_has_the_settings_in_force(node: RealNode) -> None:
     assert node.ask(messages.Settings(scheduler="twins", window=0.002, depth=3)) == messages.Done()
     answer = node.ask(messages.GetObservation())

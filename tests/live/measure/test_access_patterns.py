@@ -51,9 +51,9 @@ def read(tmp_path: Path) -> Any:
 
 def test_forge_files_are_read_as_they_are(read: Any) -> None:
     patterns, ignored = read(FORGE)
-    assert (patterns.forwarders, patterns.dispatchers, ignored) == (2, 8, [])
+    assert (patterns.forwarders, patterns.dispatchers, ignored) == (2, 8, ["handlers"])
     (phase,) = patterns.phases
-    assert (phase.name, phase.repetitions, phase.processes) == ("phase-1", 3, None)
+    assert (phase.name, phase.repetitions, phase.processes) == ("patterns", 3, None)
     assert phase.patterns[1] == Pattern(
         path="/mnt/pfs/test",
         operation="write",
@@ -72,7 +72,7 @@ def test_the_first_format_is_one_pattern_written_then_read(read: Any) -> None:
     (phase,) = patterns.phases
     assert [pattern.operation for pattern in phase.patterns] == ["write", "read"]
     assert {pattern.total_size for pattern in phase.patterns} == {1024}
-    assert (patterns.forwarders, ignored) == (1, [])
+    assert (patterns.forwarders, ignored) == (1, ["listeners"])
 
 
 def test_the_documented_example_and_the_shipped_one_are_read(read: Any) -> None:
@@ -84,7 +84,7 @@ def test_the_documented_example_and_the_shipped_one_are_read(read: Any) -> None:
 
 
 def test_keys_of_other_versions_are_listed_and_ignored(read: Any) -> None:
-    assert read(FORGE | {"agios_config": "/tmp"})[1] == ["agios_config"]
+    assert read(FORGE | {"agios_config": "/tmp"})[1] == ["handlers", "agios_config"]
 
 
 def phase(**changes: Any) -> Any:
@@ -92,22 +92,75 @@ def phase(**changes: Any) -> Any:
     return {"phases": [{"patterns": [write | changes]}]}
 
 
+def test_a_phase_with_a_key_of_our_own_begins_a_job(read: Any) -> None:
+    """FORGE repeats a phase before the next one begins."""
+    (write,) = phase()["phases"]
+    (closing,) = phase(operation="close")["phases"]
+    (reading,) = phase(operation="read")["phases"]
+    patterns, _ = read(
+        {
+            "phases": [
+                write | {"name": "first", "processes": 2, "repetitions": 2},
+                closing,
+                reading | {"repetitions": 3},
+                write | {"processes": 8, "repetitions": 5},
+            ]
+        }
+    )
+    first, second = patterns.phases
+    assert (first.name, first.processes, first.repetitions) == ("first", 2, 1)
+    operations = [pattern.operation for pattern in first.patterns]
+    assert operations == ["write", "write", "close", "read", "read", "read"]
+    assert (second.name, second.processes, second.repetitions) == ("phase-4", 8, 5)
+
+
+def test_jobs_of_earlier_versions_are_what_they_were(read: Any) -> None:
+    """Each phase had a name, and was a job of its own."""
+    named = [phase()["phases"][0] | {"name": name} for name in ("a", "b")]
+    patterns, _ = read({"phases": named})
+    assert [(job.name, len(job.patterns)) for job in patterns.phases] == [("a", 1), ("b", 1)]
+
+
+def test_a_file_whose_name_cannot_be_a_jobs_gives_what_it_can(tmp_path: Path) -> None:
+    for name, expected in (("_a b(1).json", "a-b-1-"), ("...json", "patterns")):
+        (tmp_path / name).write_text(json.dumps(phase()))
+        assert access_patterns.read(tmp_path / name)[0].phases[0].name == expected
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("{", "not JSON"),
+        ('{"phases":\n\n [}', "line 3"),
         ("[]", "JSON object"),
         ("{}", "neither phases"),
         ({"phases": []}, "phases"),
         ({"phases": [{"patterns": [{"operation": "open"}]}]}, "neither writes nor reads"),
         (phase(request_sise=1), "did you mean"),
-        (phase(operation="append"), "operation"),
-        (phase(request_size="large"), "request_size"),
-        (phase(request_size=0), "request_size"),
-        (phase(request_size=2048), "less than one request_size"),
-        (phase(spatiality="strided"), "cannot be strided"),
-        (phase(direct_io=1, request_size=100), "a multiple of 512 bytes"),
-        ({"phases": 2 * [phase()["phases"][0] | {"name": "a"}]}, "one name"),
+        (phase(operation="append"), r"phases\[0\]\.patterns\[0\]\.operation: .*'append'"),
+        (phase(request_size="large"), r"phases\[0\]\.patterns\[0\]\.request_size: "),
+        (phase(request_size=0), r"phases\[0\]\.patterns\[0\]\.request_size: "),
+        (
+            phase(request_size=2048),
+            r"patterns\[0\]\.total_size: 1024 is less than one request_size",
+        ),
+        (phase(spatiality="strided"), r"patterns\[0\]\.spatiality: .* cannot be strided"),
+        (phase(direct_io=1, request_size=100), r"\.request_size: .* a multiple of 512 bytes"),
+        ({"phases": [{"patterns": [{"operation": "read"}]}]}, r"patterns\[0\] has no total_size"),
+        (
+            {
+                "phases": [
+                    *phase()["phases"],
+                    *phase(operation="read", validation=1, request_size=128)["phases"],
+                ]
+            },
+            "was written with a request_size of 256",
+        ),
+        (
+            {"phases": [phase()["phases"][0] | {"repetitions": 1 << 16}, *phase()["phases"]]},
+            "65537 operations",
+        ),
+        ({"phases": 2 * [phase()["phases"][0] | {"name": "a"}]}, "two jobs have one name"),
         ({"phases": [phase()["phases"][0] | {"name": "a/b"}]}, "name"),
     ],
 )

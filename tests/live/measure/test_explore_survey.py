@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from limits import COMPUTING
 
+from penstock.campaign.journal import Entry, Journal
 from penstock.learn.convergence import Convergence
 from penstock.learn.write_models.sources import explorer as source
-from penstock.live.measure.explore_survey import ConvergenceRounds
+from penstock.live.measure import explore_survey
+from penstock.live.measure.access_patterns import Pattern, Phase
+from penstock.live.measure.explore_survey import ConvergenceRounds, Point
 from penstock.live.measure.explorer import Cell, Run
 
 STEADY, WILD = ("steady", 2, 0), ("wild", 2, 0)
@@ -61,6 +64,46 @@ def test_a_marked_run_does_not_count() -> None:
 def test_points_that_are_behind_after_an_interruption_catch_up_first() -> None:
     results = runs(STEADY, [1.0, 3.0]) + runs(WILD, [1.0])
     assert rounds().next_round(results) == [Cell(*WILD, 1)]
+
+
+def rank_row(operation: str, pattern: int, size: int, seconds: float) -> dict[str, Any]:
+    row = {"operation": operation, "repetition": 0, "pattern": pattern, "rank": 0}
+    return row | {"bytes": size, "seconds": seconds, "files": "shared"}
+
+
+def test_runs_of_an_earlier_version_have_writes_and_reads_too(tmp_path: Path) -> None:
+    """Their rows say nothing of I/O nodes."""
+    header: dict[str, Any] = {"study": "explore"}
+    own: dict[str, Any] = {
+        "bandwidth": 2.0,
+        "bytes": 4_000_000,
+        "makespan": 2.0,
+        "forwarded_bytes": 4_000_000,
+    }
+    own |= {"direct_bytes": 0, "fail_opens": 0, "marked": ""}
+    rows = [own, rank_row("write", 0, 2_000_000, 0.5), rank_row("read", 1, 2_000_000, 1.5)]
+    with Journal(tmp_path / "runs.jsonl", header) as journal:
+        journal.add(Entry(cell=("job by 1", 2.0, 0), seconds=2.0, rows=rows))
+        (run,) = explore_survey.runs(journal, [("job", 1, 2)])
+    assert ([time.io_node for time in run.ranks], run.io_nodes) == (["", ""], [])
+    (point,) = explore_survey.points([run])
+    write, read = explore_survey.operation_points([run])
+    assert (point.median, write.median, read.median) == pytest.approx((2.0, 4.0, 2 / 1.5))
+
+
+def test_repeated_patterns_of_a_job_are_one() -> None:
+    """FORGE's phases of a job are read as one, so that a repeated phase is there several times."""
+    write = Pattern(operation="write", total_size=8192, request_size=1024)
+    job = Phase(name="job", patterns=[write, write, write])
+    point = Point(job="job", phase="job", processes=2, io_nodes=1, runs=1, marked=0)
+    (part,) = explore_survey.pattern_parts([point], [job])["job"]
+    assert part == {
+        "operation": "write",
+        "layout": "file-per-process",
+        "spatiality": "contiguous",
+        "request_size": 1024,
+        "volume": 3 * 8192,
+    }
 
 
 def test_the_verb_repeats_until_converged_and_its_runs_are_samples(

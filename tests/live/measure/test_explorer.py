@@ -20,7 +20,7 @@ from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.measure import explore_survey, explorer, rank, scratch
 from penstock.live.measure.access_patterns import Pattern, Phase
-from penstock.live.measure.explorer import Cell, Explorer, Run
+from penstock.live.measure.explorer import Cell, Distribution, Explorer, Run
 from penstock.live.measure.rank import Plan, RankOperation
 from penstock.live.protocol.state_directory import StateDirectory
 
@@ -186,7 +186,7 @@ def test_runs_that_go_direct_are_marked(
 
 def test_wrong_file_contents_are_found(tmp_path: Path) -> None:
     plan = Plan(phase=OWN, folder=str(tmp_path), ranks=1, seed=3, results="", timeout=1.0)
-    operations = rank.Rank(plan, 0, lambda: None).run()
+    operations = rank.Rank(plan, 0, lambda: None).run().operations
     assert rank.validate(plan, operations) == ""
     with (tmp_path / "forge.00000").open("r+b") as file:
         file.seek(70 * KIB)
@@ -229,7 +229,7 @@ def test_ranks_meet_where_shared_memory_may_not_be_written(tmp_path: Path) -> No
     command = [sys.executable, "-c", WITHOUT_SEMAPHORES, str(tmp_path / "plan")]
     ended = subprocess.run(command, timeout=HANG, check=False, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
-    operations = explorer.collect(plan, 0)
+    operations = [one for result in explorer.collect(plan, 0) for one in result.operations]
     for before, after in itertools.pairwise(itertools.product(range(2), range(4))):
         ends = [o.ended for o in operations if (o.repetition, o.pattern) == before]
         begins = [o.began for o in operations if (o.repetition, o.pattern) == after]
@@ -248,7 +248,7 @@ def test_a_makespan_is_the_slowest_ranks_time_since_the_first_began() -> None:
             ended=ended,
         )
 
-    ranks, makespan = explorer.rank_times(
+    ranks = explorer.rank_times(
         [
             operation(0, 0, 5.0, 9.0, "open"),
             operation(0, 1, 10.0, 12.0, "write"),
@@ -257,8 +257,29 @@ def test_a_makespan_is_the_slowest_ranks_time_since_the_first_began() -> None:
             operation(1, 2, 20.0, 20.5, "read"),
         ]
     )
-    assert makespan == 3.0 + 1.0
+    assert explorer.data_operations(ranks) == {"write": (2, 3.0), "read": (2, 1.0)}
     assert [timed.seconds for timed in ranks] == [4.0, 2.0, 3.0, 1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "io_nodes", "blocks"),
+    [
+        (4, 2, [0, 0, 1, 1]),
+        (6, 3, [0, 0, 1, 1, 2, 2]),
+        (7, 3, [0, 0, 0, 1, 1, 2, 2]),
+        (2, 4, [0, 1]),
+    ],
+)
+def test_ranks_connect_in_the_order_that_gives_them_their_io_nodes(
+    ranks: int, io_nodes: int, blocks: list[int]
+) -> None:
+    """The k-th to come gets I/O node k mod n."""
+    turns = [k % io_nodes for k in range(ranks)]
+    expected: dict[Distribution, list[int]] = {"block": blocks, "cyclic": turns}
+    for distribution, nodes in expected.items():
+        order = explorer.arrival_order(ranks, io_nodes, distribution)
+        assert sorted(order) == list(range(ranks))
+        assert [order.index(k) % io_nodes for k in range(ranks)] == nodes
 
 
 def test_all_cells_once_in_an_order_that_the_seed_determines() -> None:

@@ -14,9 +14,7 @@ from penstock.data import windows
 from penstock.errors import InputError
 from penstock.live.deployment.emulator import Emulation
 from penstock.live.measure import window_survey
-from penstock.live.measure.access_patterns import Pattern, Phase
 from penstock.live.measure.explorer import Cell
-from penstock.live.measure.rank import Plan, Rank
 from penstock.live.measure.scratch import in_memory, private_state
 from penstock.live.measure.window_survey import GRID, WINDOWS, Setting, Trial, WindowRuns
 from penstock.model import Observation
@@ -51,40 +49,6 @@ def test_a_reward_is_the_mean_of_busy_io_nodes_from_the_first_byte_on() -> None:
     second = [idle, idle, *(observation(k) for k in range(3, 9)), idle]
     rewards = window_survey.rewards([first, second])
     assert rewards == pytest.approx([35, 45, 55])
-
-
-def test_consecutive_ranks_share_an_io_node(tmp_path: Path) -> None:
-    """Ranks connect in the order that gives each block of them one I/O node."""
-    order: list[int] = []
-    for ranks, blocks, expected in ((4, 2, [0, 2, 1, 3]), (6, 3, [0, 2, 4, 1, 3, 5])):
-        order.clear()
-        written = Pattern(operation="write", path="x", number_of_files="shared", total_size=ranks)
-        plan = Plan(
-            phase=Phase(name="p", patterns=[written]),
-            folder=str(tmp_path),
-            ranks=ranks,
-            seed=1,
-            results="",
-            timeout=1.0,
-            blocks=blocks,
-        )
-        turn: dict[int, int] = {}
-        for rank in range(ranks):
-            met = 0
-
-            def meet() -> None:
-                nonlocal met
-                met += 1
-
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(
-                    "os.pread",
-                    lambda *_, r=rank: turn.setdefault(r, met) and b"",  # noqa: B023
-                )
-                Rank(plan, rank, meet).run()
-        order = sorted(turn, key=lambda r: turn[r])
-        assert order == expected
-        assert [r * blocks // ranks for r in order] == [k % blocks for k in range(ranks)]
 
 
 def test_the_disks_are_slow_for_reads_that_jump() -> None:

@@ -2,16 +2,22 @@
 
 from typing import Any
 
+from penstock.learn.imported import Imported
+from penstock.learn.observations import History, ObservedPhase
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store import Family, Knowledge
 
 KNOWN = Knowledge(
-    w_iter=12.5,
-    observations=3,
-    phase_bytes=1e9,
-    bandwidth=2.5e8,
+    history=History(
+        {
+            4: (
+                ObservedPhase(bytes=10**9, seconds=2.5, alone=True, compute=10.0, first=True),
+                ObservedPhase(bytes=10**9, seconds=5.0, alone=False),
+            )
+        }
+    ),
+    imported=Imported(curve={0: 1e8, 4: 4e8}, w_iter=12.5, iterations=3),
     pattern="strided",
-    curve={0: 1e8, 4: 4e8},
     updated=1000.0,
 )
 

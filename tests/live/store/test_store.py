@@ -3,26 +3,31 @@
 import os
 import sqlite3
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from live.store.postgres import Postgres
 from live.store.sample_jobs import KNOWN, ended, family, running
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, create_engine, text
 
 from penstock.errors import InputError
+from penstock.learn.imported import LONGEST_KEY, Imported
+from penstock.learn.observations import History, ObservedPhase
+from penstock.learn.tuned import TunedValues
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store import (
     Changes,
     Families,
+    Family,
     Knowledge,
     Limits,
     Store,
     Totals,
     WriteBehind,
 )
-from penstock.live.store.rows import LONGEST_NAME
 from penstock.live.store.schema import LONGEST_COMMAND, Schema
+from penstock.model import Context
 
 
 def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
@@ -63,7 +68,7 @@ def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
 def test_the_newest_row_of_a_key_replaces_the_older_and_an_end_the_running_job(url: str) -> None:
     with Store(url) as store:
         store.write(Changes(families={family(): KNOWN}, jobs={"ior.1": running(1)}, serial=1))
-        newer = Knowledge(w_iter=1.0, observations=4)
+        newer = Knowledge(updated=2.0)
         store.write(Changes(families={family(): newer}, jobs={"ior.1": running(1, phases=4)}))
         memory = store.load()
         assert len(memory.families) == 1
@@ -79,9 +84,11 @@ def test_the_newest_row_of_a_key_replaces_the_older_and_an_end_the_running_job(u
 )
 def test_an_unknown_size_is_told_by_the_nearest_in_ratio(size: int, got: int) -> None:
     sizes = (2, 4, 8, 512)
-    recalled = Families((family(n), Knowledge(observations=n)) for n in sizes).recall(family(size))
+    recalled = Families((family(n), Knowledge(updated=float(n))) for n in sizes).recall(
+        family(size)
+    )
     assert recalled is not None
-    assert recalled.knowledge.observations == recalled.family.nodes == got
+    assert recalled.knowledge.updated == recalled.family.nodes == got
     assert recalled.exact == (size in sizes)
 
 
@@ -92,24 +99,6 @@ def test_another_users_jobs_tell_nothing(url: str) -> None:
         known = store.load().families
         assert known.recall(family(user="bob")) is None
         assert known.recall(family(executable="/apps/other")) is None
-
-
-def test_what_new_knowledge_leaves_open_stays(url: str) -> None:
-    with WriteBehind(Store(url)) as keeper:
-        keeper.learn(family(), KNOWN)
-        keeper.learn(family(), Knowledge(w_iter=20.0, observations=4, updated=1001.0))
-    with Store(url) as store:
-        recalled = store.load().families.recall(family())
-    assert recalled is not None
-    assert recalled.knowledge == Knowledge(
-        w_iter=20.0,
-        observations=4,
-        phase_bytes=KNOWN.phase_bytes,
-        bandwidth=KNOWN.bandwidth,
-        pattern=KNOWN.pattern,
-        curve=KNOWN.curve,
-        updated=1001.0,
-    )
 
 
 def test_a_user_of_ever_new_programs_forgets_his_own_alone(url: str) -> None:
@@ -134,7 +123,7 @@ HOSTILE = "x\0y\udcff" + "ü" * 9000
 def test_no_name_or_number_of_a_job_keeps_others_from_being_written(url: str) -> None:
     odd = family(executable=HOSTILE)
     with WriteBehind(Store(url)) as keeper:
-        keeper.learn(odd, Knowledge(w_iter=float("nan"), pattern=HOSTILE, curve={1: float("inf")}))
+        keeper.learn(odd, replace(KNOWN, pattern=HOSTILE))
         keeper.running(
             running(1, name=HOSTILE, user=HOSTILE, command=(HOSTILE, HOSTILE), uid=1 << 70)
         )
@@ -145,12 +134,12 @@ def test_no_name_or_number_of_a_job_keeps_others_from_being_written(url: str) ->
     with Store(url) as store:
         memory = store.load()
     assert memory.running[-1] == running(3)
-    assert len(memory.running[0].name.encode()) <= LONGEST_NAME
+    assert len(memory.running[0].name.encode()) <= LONGEST_KEY
     assert sum(len(word.encode()) for word in memory.running[0].command) <= LONGEST_COMMAND
     assert memory.ended[0].forwarded_bytes == 2**63 - 1
     recalled = memory.families.recall(odd)
     assert recalled is not None
-    assert (recalled.exact, recalled.knowledge.w_iter, recalled.knowledge.curve) == (True, None, {})
+    assert (recalled.exact, recalled.knowledge.history) == (True, KNOWN.history)
 
 
 def test_a_row_that_no_database_takes_is_left_out_and_counted(
@@ -213,17 +202,57 @@ def fails_half_way(connection: Connection) -> None:
 def test_an_older_schema_is_migrated_as_a_whole_or_refused(url: str) -> None:
     with Store(url) as store:
         store.write(Changes(serial=5))
-    with pytest.raises(InputError, match="version 1, which this Penstock cannot bring to 3"):
-        Store(url, Schema(version=3))
+    with pytest.raises(InputError, match="version 3, which this Penstock cannot bring to 5"):
+        Store(url, Schema(version=5))
     with pytest.raises(InputError, match="half way"):
-        Store(url, Schema(version=3, migrations={1: rename_serial, 2: fails_half_way}))
+        Store(url, Schema(version=5, migrations={3: rename_serial, 4: fails_half_way}))
     for _ in range(2):  # and once only
         with Store(
-            url, Schema(version=3, migrations={1: rename_serial, 2: rename_serial})
+            url, Schema(version=5, migrations={3: rename_serial, 4: rename_serial})
         ) as store:
             assert store.load().serial == 205
-    with pytest.raises(InputError, match="version 3, of a newer Penstock; this one knows 2"):
-        Store(url, Schema(version=2))
+    with pytest.raises(InputError, match="version 5, of a newer Penstock; this one knows 3"):
+        Store(url, Schema(version=3))
+
+
+VERSION_1 = """
+CREATE TABLE penstock_schema (version BIGINT NOT NULL);
+CREATE TABLE penstock_families ("user" TEXT NOT NULL, executable TEXT NOT NULL,
+  nodes BIGINT NOT NULL, w_iter DOUBLE PRECISION, observations BIGINT NOT NULL,
+  phase_bytes DOUBLE PRECISION, bandwidth DOUBLE PRECISION, pattern TEXT, curve TEXT,
+  updated DOUBLE PRECISION NOT NULL, PRIMARY KEY ("user", executable, nodes));
+CREATE TABLE penstock_counts (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL);
+INSERT INTO penstock_schema VALUES (1);
+INSERT INTO penstock_counts VALUES ('serial', 7);
+INSERT INTO penstock_families VALUES
+  ('ann', '/apps/ior', 4, 12.5, 9, 1e9, 5e7, 'strided', '{"1": 5.35e7, "4": 6.2e7}', 1000.0),
+  ('bob', 'solver', 1, NULL, 1, NULL, NULL, NULL, NULL, 2000.0)
+"""
+"""The tables of version 1 that differ, as it made them, and what it may have learnt."""
+
+
+def test_a_store_of_version_1_keeps_what_can_be_trusted_and_loses_nothing(url: str) -> None:
+    """Its curves were bandwidths of other numbers of I/O nodes: kept in their table, not used."""
+    with Store(url):
+        pass  # the tables that did not change
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for table in ("penstock_schema", "penstock_applications", "penstock_counts"):
+            connection.execute(text(f"DROP TABLE {table}"))
+        for statement in VERSION_1.split(";"):
+            connection.exec_driver_sql(statement)
+    for _ in range(2):
+        with WriteBehind(Store(url)) as keeper:
+            recalled = keeper.recall(family())
+            assert recalled is not None
+            known = recalled.knowledge
+            assert known.imported == Imported(volume=1e9, w_iter=12.5, iterations=9)
+            assert (known.curve, known.pattern, known.updated) == ({}, "strided", 1000.0)
+            assert (len(keeper.families), keeper.memory.serial) == (2, 7)
+    with engine.begin() as connection:
+        rows = connection.execute(text("SELECT curve FROM penstock_families ORDER BY nodes"))
+        assert rows.scalars().all() == [None, '{"1": 5.35e7, "4": 6.2e7}']
+    engine.dispose()
 
 
 @pytest.mark.parametrize(
@@ -301,3 +330,76 @@ def test_a_server_that_lets_nobody_in_is_quoted_without_the_password(postgres: P
     with pytest.raises(InputError, match="nobody") as refused:
         Store(url)
     assert "secret" not in str(refused.value)
+
+
+def scaling(*bandwidths: float, pattern: str | None = "file-per-process") -> Knowledge:
+    """An application that was alone with 1, 2, 4, ... I/O nodes once each."""
+    history = History()
+    for k, bandwidth in enumerate(bandwidths):
+        phase = ObservedPhase(bytes=round(bandwidth), seconds=1.0, alone=True)
+        history = history.plus(1 << k, phase)
+    return Knowledge(history=history, pattern=pattern, request_size=1 << 20)
+
+
+def named(user: str, executable: str) -> Family:
+    return Family(user=user, executable=executable, nodes=1)
+
+
+def test_a_prior_is_made_of_the_users_own_applications_of_the_class(url: str) -> None:
+    with WriteBehind(Store(url)) as keeper:
+        keeper.learn(named("ann", "a"), scaling(100.0, 150.0))
+        keeper.learn(named("ann", "other"), scaling(100.0, 100.0, pattern="shared-strided"))
+        keeper.learn(named("ann", "new"), scaling())
+        assert keeper.families.record(named("ann", "new")).source == "prior"
+    with WriteBehind(Store(url)) as keeper:  # classes are read with the rows
+        families = keeper.families
+        record = families.record(named("ann", "new"))
+        assert record.source == "prior"
+        assert {n: point.median for n, point in record.curve.items()} == {"1": 100.0, "2": 150.0}
+        assert record.prior is not None
+        assert (record.prior.counts, record.prior.applications) == ([1, 2], 1)
+        assert families.record(named("ann", "a")).source == "observed"
+        keeper.learn(named("ann", "a"), scaling(100.0, 200.0))
+        assert families.record(named("ann", "new")).curve["2"].median == 200.0
+        keeper.forget_family(named("ann", "a"))
+        assert families.record(named("ann", "new")).source == "none"
+
+
+def test_other_users_applications_make_a_prior_only_together(url: str) -> None:
+    """Of fewer than three, one's curve would show."""
+    with WriteBehind(Store(url)) as keeper:
+        families, new = keeper.families, named("bob", "new")
+        keeper.learn(new, scaling())
+        for k, ratio in enumerate((1.0, 1.6, 2.0)):
+            assert families.record(new).source == "none"
+            keeper.learn(named("ann", f"a{k}"), scaling(100.0, 100.0 * ratio))
+        record = families.record(new)
+        assert (record.source, record.curve["2"].median) == ("prior", 160.0)
+
+
+def test_what_tuning_learnt_is_kept_with_its_application(url: str) -> None:
+    context = Context(operation="write", pattern="shared-strided", size=65536, load=4)
+    tuned = TunedValues().plus(context, "depth", 16, 1e6).plus(context, "scheduler", "fifo", 2e6)
+    with WriteBehind(Store(url)) as keeper:
+        keeper.learn(named("ann", "a"), replace(scaling(100.0), tuned=tuned))
+    with WriteBehind(Store(url)) as keeper:
+        assert keeper.families.known(named("ann", "a")).tuned == tuned
+        record = keeper.families.record(named("ann", "a"))
+        (depth,) = record.tuned["write shared-strided"]["depth"]
+        assert (depth.value, depth.rate, depth.intervals) == (16, 1e6, 1)
+
+
+def test_a_store_of_version_2_is_migrated_and_loses_nothing(url: str) -> None:
+    with WriteBehind(Store(url)) as keeper:
+        keeper.learn(named("ann", "a"), scaling(100.0, 150.0))
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for column in ("request_size", "tuned"):
+            connection.execute(text(f"ALTER TABLE penstock_applications DROP COLUMN {column}"))
+        connection.execute(text("UPDATE penstock_schema SET version = 2"))
+    engine.dispose()
+    with WriteBehind(Store(url)) as keeper:
+        known = keeper.families.known(named("ann", "a"))
+        assert (known.pattern, known.request_size) == ("file-per-process", None)
+        assert not known.tuned
+        assert known.bandwidths == {1: 100.0, 2: 150.0}

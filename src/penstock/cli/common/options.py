@@ -50,6 +50,8 @@ class Configuration:
     """The section whose policy gets the values of --option."""
     lists: Collection[str] = ()
     """Sections whose flag may list several policies, A,B,...: the verb gets these as `several`."""
+    only: str | None = None
+    """The section that the verb uses, if it is a single one: --set takes no keys of others."""
 
     def __call__(self, command: F) -> F:
         """Add the options to a verb."""
@@ -62,7 +64,7 @@ class Configuration:
         texts = {**self.defaults, **self.default_texts}
         options = [flag_of_key(flag, key, texts) for flag, key in self.flags.items()]
         options += [_POLICY_OPTION] if self.options_of is not None else []
-        for option in reversed([*options, _CONFIG, _SET]):
+        for option in reversed([*options, _CONFIG, _set_option(self.only)]):
             run = option(run)
         return run  # type: ignore[return-value]
 
@@ -71,6 +73,9 @@ class Configuration:
         if self.lists:
             arguments["several"] = self._several(arguments)
         settings = [config.Setting.parse(text) for text in arguments.pop("settings")]
+        for setting in settings:
+            if self.only is not None and not setting.key.startswith(f"{self.only}."):
+                raise InputError(f"--set {setting.key}: give keys of [{self.only}] only")
         settings += [
             _setting(flag, key, value)
             for flag, key in self.flags.items()
@@ -113,13 +118,6 @@ _CONFIG = click.option(
     type=PATH,
     help="Read this configuration file; 'penstock config show --help' lists the default places.",
 )
-_SET = click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Set a key of the configuration: --set site.bandwidth='2 GiB/s'. Repeatable.",
-)
 _POLICY_OPTION = click.option(
     "--option",
     "policy_options",
@@ -129,12 +127,24 @@ _POLICY_OPTION = click.option(
 )
 
 
+def _set_option(section: str | None) -> Callable[[F], F]:
+    example = "io-node.quantum='1 MiB'" if section == "io-node" else "site.bandwidth='2 GiB/s'"
+    return click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help=f"Set a key of the configuration: --set {example}. Repeatable.",
+    )
+
+
 def flag_of_key(flag: str, key: str, defaults: Mapping[str, str]) -> Callable[[F], F]:
     """Return the option that sets a key of the configuration."""
     described = config.field(key)
-    default = defaults.get(key, described.default)
+    default = described.default
     if key.startswith("io-node."):
         default = getattr(DEFAULTS, described.attribute)
+    default = defaults.get(key, default)
     return flag_of_field(flag, described, _parameter(key), key=key, default=default)
 
 

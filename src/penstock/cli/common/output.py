@@ -111,6 +111,11 @@ def tuned_value(parameter: str, value: Any) -> str:
     return str(value) if show is None or isinstance(value, str) else show(value)
 
 
+def show_scope(scope: str) -> str:
+    """Return what turns are taken on, after the name of a policy; empty: the file system."""
+    return " per I/O node" if scope == "io-node" else ""
+
+
 def finite(value: Any) -> Any:
     """Return a result with None instead of NaN and infinite numbers."""
     if isinstance(value, float):

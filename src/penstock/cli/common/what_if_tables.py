@@ -24,6 +24,10 @@ CUTS: Mapping[str, tuple[str, str]] = {
     "jobs_cut": ("job", "left out: all its I/O was cut off"),
     "jobs_moved": ("job", "used several sets of resources, counted with the most used set"),
     "jobs_without_io": ("job", "had no I/O phase, counted as computing"),
+    "jobs_without_curve": (
+        "job",
+        "without a known curve: the I/O takes as long as recorded on any number of I/O nodes",
+    ),
     "phases": ("phase", "left out: the record has only a part"),
     "phases_direct": ("phase", "did direct I/O, counted as computing"),
     "phases_unmeasured": ("phase", "left out, recorded and simulated: cut off"),
@@ -51,6 +55,7 @@ def show(result: Mapping[str, Any], *, in_window: bool = False) -> None:
         _show_jobs(result, whole)
     if "packing" in result:
         _show_packing(result["packing"])
+    _show_decisions(result)
     for entry in result["skipped"]:
         click.echo(f"skipped {entry['policy']}: {entry['reason']}")
     heading = SOURCES.get(result["record"]["source"])
@@ -116,6 +121,21 @@ def _show_jobs(result: Mapping[str, Any], whole: str) -> None:
         changes = [_jobs(kind, jobs[kind]) for kind in ("gain", "lose")]
         none = "no job gains or loses by more than the model error"
         click.echo(f"{name}: {whole}{'; '.join(filter(None, changes)) or none}")
+
+
+def _show_decisions(result: Mapping[str, Any]) -> None:
+    """Say for how many jobs a policy knew too little, and what."""
+    for name, figures in result["policies"].items():
+        decisions = figures.get("decisions")
+        if not decisions or not decisions["jobs_by_fallback"]:
+            continue
+        needs = [
+            f"{need} of {units.show_count(jobs, 'job')}"
+            for need, jobs in decisions["unmet_needs"].items()
+        ]
+        unknown = f"; not known: {', '.join(needs)}" if needs else ""
+        fallback = units.show_count(decisions["jobs_by_fallback"], "job")
+        click.echo(f"{name}: {fallback} by the fallback policy{unknown}")
 
 
 def _jobs(kind: str, jobs: Sequence[Mapping[str, Any]]) -> str:

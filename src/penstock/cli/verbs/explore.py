@@ -4,15 +4,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import click
 import msgspec
 
 from penstock.campaign.journal import Journal
 from penstock.cli.common import live_options, survey
-from penstock.cli.common.options import PATH, argument, option, order_seed, typed
+from penstock.cli.common.options import PATH, Configuration, argument, option, order_seed, typed
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.config import Loaded
 from penstock.errors import InputError
 from penstock.files import replacing
 from penstock.learn.convergence import Convergence
@@ -20,7 +21,7 @@ from penstock.live.deployment.spec import Deployment, check_emulation, check_roo
 from penstock.live.measure import access_patterns, explore_survey, explorer
 from penstock.live.measure.access_patterns import Patterns
 from penstock.live.measure.explore_survey import ConvergenceRounds, Results
-from penstock.live.measure.explorer import Cell, Run
+from penstock.live.measure.explorer import Cell, Distribution, Run
 from penstock.live.protocol import messages
 from penstock.live.protocol.shared_page import MAP_NODES
 from penstock.report.tables import rows_csv
@@ -64,7 +65,7 @@ class Options:
             "--repeats",
             metavar="K",
             type=click.IntRange(1),
-            help="Runs per phase and number. Default: 5; with --until-converged, at most 30.",
+            help="Runs per job and number. Default: 5; with --until-converged, at most 30.",
         ),
     ]
     until_converged: Annotated[
@@ -99,23 +100,6 @@ class Options:
             help="Emulate a parallel file system, as 'penstock up' does (docs/live/emulator.md).",
         ),
     ]
-    scheduler: Annotated[
-        str | None,
-        option(
-            "--scheduler",
-            metavar="NAME",
-            help="Order of requests at I/O nodes; fifo by default (docs/live/schedulers.md).",
-        ),
-    ]
-    depth: Annotated[
-        int | None,
-        option(
-            "--depth",
-            metavar="N",
-            type=click.IntRange(1),
-            help="Requests in service at once. Default: the file's dispatchers, or 16.",
-        ),
-    ]
     stripe: Annotated[
         str | None,
         option(
@@ -128,6 +112,17 @@ class Options:
             "--mpi",
             is_flag=True,
             help="Start ranks with mpiexec (extra mpi) instead of forking them.",
+        ),
+    ]
+    distribution: Annotated[
+        Distribution,
+        option(
+            "--distribution",
+            type=click.Choice(get_args(Distribution)),
+            default="cyclic",
+            show_default=True,
+            help="Ranks that share an I/O node: consecutive ones (block, as in FORGE), or every "
+            "N-th (cyclic).",
         ),
     ]
 
@@ -153,39 +148,53 @@ class Options:
             raise InputError("--budget must be above zero; give a time such as '2 h'")
         return math.inf if limit is None else limit
 
-    def deployment(self, patterns: Patterns, io_nodes: int) -> Deployment:
+    def deployment(self, patterns: Patterns, io_nodes: int, loaded: Loaded) -> Deployment:
         """Return the I/O nodes to start."""
         roots = check_roots((_root(patterns) if self.root is None else self.root,))
-        depth = self.depth or patterns.dispatchers
+        settings = msgspec.structs.asdict(loaded.config.io_node)
+        settings["depth"] = settings["depth"] or patterns.dispatchers
         return Deployment(
             state="",
             roots=roots,
             io_nodes=io_nodes,
             emulate=check_emulation(self.emulate, roots),
-            settings=messages.Settings(scheduler=self.scheduler, depth=depth),
+            settings=messages.Settings(**settings),
             stripe=live_options.volume(self.stripe, "--stripe"),
             attached=True,
         )
 
 
+CONFIGURATION = Configuration(
+    {"--scheduler": "io-node.scheduler", "--depth": "io-node.depth"},
+    default_texts={"io-node.depth": "the file's dispatchers, or 16"},
+    only="io-node",
+)
+
+
 @click.command()
 @typed(Options)
+@CONFIGURATION
 @json_option
-def explore(*, options: Options, as_json: bool) -> int:
+def explore(*, options: Options, loaded: Loaded, as_json: bool) -> int:
     """Replay access patterns through real I/O nodes, and measure the bandwidth per number of them.
 
     \b
     Examples:
       penstock explore examples/patterns.json --root /scratch --io-nodes 0,1,2,4 --out curves
       penstock explore examples/patterns.json --root data --emulate targets=4,rate=100MiB/s
+      penstock explore examples/forge.json --root data --scheduler twins --set io-node.window='8 ms'
       penstock allocate curves/curves.json --io-nodes 4      use the result
 
-    PATTERNS.json has FORGE's format (docs/formats/pattern-files.md). The command starts I/O nodes
-    of its own, and ends them. Runs come in random order, and every result is kept in
+    PATTERNS.json has FORGE's format (docs/formats/pattern-files.md); FORGE's phases are one job, in
+    their order. The command starts I/O nodes of its own, with the section [io-node] of the
+    configuration, and ends them. Runs come in random order, and every result is kept in
     DIR/runs.jsonl: after an interruption the same command continues where it stopped. With
     --until-converged, points that vary are repeated more often, by Formula 2 of
-    docs/formats/samples.md; points that have not converged in the end are listed. DIR/curves.json
-    is for 'penstock allocate', DIR/summary.csv has quartiles, DIR/ranks.csv the times of each rank.
+    docs/formats/samples.md; points that have not converged in the end are listed.
+
+    DIR/curves.json is for 'penstock allocate', DIR/summary.csv has quartiles of jobs,
+    DIR/operations.csv of their writes and reads, DIR/ranks.csv the times and the I/O node of each
+    rank, DIR/io-nodes.csv what each I/O node did.
 
     Bandwidth is bytes over makespan, the slowest rank's time, in MB/s. A run is marked if its job's
     counters do not show that every byte went through I/O nodes (or, without any, direct). Marked
@@ -207,11 +216,12 @@ def explore(*, options: Options, as_json: bool) -> int:
     rounds, budget = options.rounds(cells), options.budget_seconds()
     exploration = explore_survey.survey(
         patterns,
-        options.deployment(patterns, max(counts)),
+        options.deployment(patterns, max(counts), loaded),
         cells,
         rounds if options.until_converged else None,
         seed=options.seed,
         mpi=options.mpi,
+        distribution=options.distribution,
     )
     options.out.mkdir(parents=True, exist_ok=True)
     with Journal(options.out / "runs.jsonl", exploration.header) as journal:
@@ -235,15 +245,17 @@ def _report(exploration: Results, out: Path, *, as_json: bool) -> int:
     for name, text in (
         ("curves.json", indented.decode() + "\n"),
         ("summary.csv", rows_csv(exploration.summary_rows())),
+        ("operations.csv", rows_csv(exploration.operation_rows())),
         ("ranks.csv", rows_csv(exploration.rank_rows())),
+        ("io-nodes.csv", rows_csv(exploration.io_node_rows())),
     ):
         with replacing(out / name) as partial:
             partial.write_text(text, encoding="utf-8")
     marked = exploration.marked
     if as_json:
-        points = [msgspec.structs.asdict(point) for point in exploration.points]
+        points = {"points": exploration.points, "operation_points": exploration.operations}
         causes = [run.cell._asdict() | {"why": run.marked} for run in marked]
-        emit_json(document | {"points": points, "marked": causes, "out": str(out)})
+        emit_json(document | points | {"marked": causes, "out": str(out)})
     else:
         _print_table(exploration, out)
     for run in marked[:3]:
@@ -259,18 +271,19 @@ def _print_table(exploration: Results, out: Path) -> None:
     rows = [
         (
             point.job,
+            point.operation,
             str(point.processes),
             str(point.io_nodes) if point.io_nodes else "direct",
             *("-" if v is None else f"{v:,.1f}" for v in (point.median, point.q1, point.q3)),
             f"{point.runs - point.marked} of {point.runs}",
         )
-        for point in exploration.points
+        for point in exploration.operations
     ]
     # Not as the table's title, which would be broken at the table's width.
     emulated = exploration.emulated
     storage = f", on an emulated file system ({emulated})" if emulated else ""
     click.echo(f"median bandwidth and quartiles over repeats{storage}\n")
-    columns = ("phase", "processes", "I/O nodes", "MB/s", "Q1", "Q3", "runs")
+    columns = ("job", "operation", "processes", "I/O nodes", "MB/s", "Q1", "Q3", "runs")
     emit_table(columns, rows)
     click.echo(f"\nnext: penstock allocate {out / 'curves.json'} --io-nodes N")
 

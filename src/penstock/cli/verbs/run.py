@@ -1,27 +1,25 @@
 """penstock run: an unmodified command as a job."""
 
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import click
 import msgspec
 
-from penstock import units
 from penstock.cli.common import live_options
-from penstock.errors import InputError, unknown
+from penstock.errors import InputError
 from penstock.files import reason
+from penstock.learn.applications import LONGEST_NAME, bounded
 from penstock.live.agent import runner
-from penstock.live.protocol import messages
+from penstock.live.batch.job_comment import job_name, job_partition
+from penstock.live.protocol import job_hints
 from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.protocol.state_directory import StateDirectory
 
-_HINTS: Mapping[str, Callable[[str], float]] = {
-    "volume": units.volume,
-    "period": units.seconds,
-    "phases": float,
-}
+LARGEST_COUNT = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
 
 
@@ -31,15 +29,31 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--name", metavar="NAME", help="The job's name; by default that of its command.")
 @click.option(
+    "--application",
+    metavar="NAME",
+    envvar="PENSTOCK_APPLICATION",
+    help="The application that the job is a run of; default: $PENSTOCK_APPLICATION, --name, the "
+    "name that was given to the Slurm job, or the program in COMMAND.",
+)
+@click.option(
     "--io-nodes",
     metavar="N",
     type=click.IntRange(0),
     help="The number of I/O nodes, the least loaded ones; 0 for direct I/O. By default all.",
 )
 @click.option(
+    "--nodes",
+    metavar="N",
+    type=click.IntRange(1, LARGEST_COUNT),
+    default=1,
+    help="The number of compute nodes that the command uses: its size to policies that divide I/O "
+    "nodes by size. By default 1.",
+)
+@click.option(
     "--hint",
     metavar="NAME=VALUE,...",
-    help="Describe the job's phases: any of volume=1GiB,period=60s,phases=20.",
+    envvar="PENSTOCK_HINT",
+    help=f"Describe the job: any of {job_hints.EXAMPLE}; default: $PENSTOCK_HINT.",
 )
 @click.option("--require", is_flag=True, help="Fail if no controller is up.")
 @click.option(
@@ -54,7 +68,9 @@ def run(
     *,
     command: tuple[str, ...],
     name: str | None,
+    application: str | None,
     io_nodes: int | None,
+    nodes: int,
     hint: str | None,
     require: bool,
     as_json: bool,
@@ -70,7 +86,13 @@ def run(
       penstock run --name checkpoint --io-nodes 2 -- mpiexec -n 4 ./solver
       penstock run --io-nodes 0 -- tar cf /scratch/a.tar src      direct I/O, but counted
       penstock run --hint volume=1GiB,period=60s,phases=20 -- ./solver
+      penstock run --application ocean -- ./run-member 17
+      penstock run --nodes 8 -- mpiexec -n 64 ./solver
       penstock run --controller login1:7000 --key-file ~/.penstock.key -- ./solver
+
+    What is learnt from a job is used for later runs of the same application by the same user. The
+    program in COMMAND is found behind launchers, interpreters and containers: 'mpiexec -n 4 python3
+    a.py' runs a.py.
 
     The exit status is that of the command, or 128 plus the number of the signal that ended it.
     Signals are passed on to the command. If no controller is up, the command runs unmanaged, and
@@ -79,14 +101,23 @@ def run(
     """
     state = StateDirectory(folder)
     remote = live_options.remote(controller, key_file)
-    name = _name(command[0]) if name is None else name
-    if not _NAME.fullmatch(name):
-        raise InputError(f"job name {name!r}: give up to 40 letters, digits and _ . + -")
-    hints = _hints(hint)
+    if name is not None and not _NAME.fullmatch(name):
+        raise InputError(f"job name {name[:60]!r}: give up to 40 letters, digits and _ . + -")
+    application = _application(application or name or job_name(os.environ))
+    wanted = job_hints.parse(hint or "")
     try:
         runner.check(command)
         job = partial(
-            runner.run, state, command, name=name, io_nodes=io_nodes, controller=remote, hints=hints
+            runner.run,
+            state,
+            command,
+            name=name or _default_name(command[0]),
+            application=application,
+            partition=job_partition(os.environ),
+            io_nodes=wanted.io_nodes if io_nodes is None else io_nodes,
+            controller=remote,
+            hints=wanted.hints,
+            nodes=nodes,
         )
         outcome = _run(job, command, state if remote is None else None, require=require)
     except runner.CannotRunError as error:
@@ -129,25 +160,6 @@ def _run(
     return runner.execute_unmanaged(command)
 
 
-def _hints(text: str | None) -> messages.Hints:
-    """Read NAME=VALUE,...; raise InputError for anything else."""
-    hints: dict[str, float] = {}
-    for part in filter(None, (text or "").split(",")):
-        name, _, value = part.partition("=")
-        if name not in _HINTS:
-            raise unknown("hint", name, _HINTS)
-        if name in hints:
-            raise InputError(f"--hint gives {name} twice; give it once")
-        try:
-            hints[name] = _HINTS[name](value)
-            msgspec.convert(hints, messages.Hints)
-        except (InputError, ValueError) as error:
-            raise InputError(
-                f"--hint {part!r}: {error}; give any of volume=1GiB,period=60s,phases=20"
-            ) from error
-    return messages.Hints(**hints)
-
-
 def _check_up(state: StateDirectory) -> None:
     try:
         up = state.is_up()
@@ -159,6 +171,14 @@ def _check_up(state: StateDirectory) -> None:
         raise runner.NoJobError(f"no controller in {state.folder}")
 
 
-def _name(program: str) -> str:
+def _application(name: str) -> str:
+    if bounded(name) != name:
+        raise InputError(
+            f"application {name[:60]!r}: give up to {LONGEST_NAME} bytes that can be printed"
+        )
+    return name
+
+
+def _default_name(program: str) -> str:
     name = re.sub(r"[^A-Za-z0-9_.+-]", "-", Path(program).name)[:40]
     return name if _NAME.fullmatch(name) else "job"

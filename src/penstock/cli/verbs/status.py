@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from penstock.cli.common import live_options
-from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.output import emit_json, emit_table, json_option, show_scope
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.io_node_record import IoNodeRecord
@@ -55,7 +55,7 @@ def status(*, folder: Path | None, as_json: bool) -> None:
 
 def _show(status: messages.Status) -> None:
     emulation = f", on an emulated file system ({status.emulated})" if status.emulated else ""
-    turns = f"; {status.policy}, {status.mode}" if status.policy else ""
+    turns = f"; {status.policy}{show_scope(status.scope)}, {status.mode}" if status.policy else ""
     click.echo(f"{', '.join(status.roots)}{emulation}{turns}\n")
     if status.jobs:
         _show_jobs(status.jobs)

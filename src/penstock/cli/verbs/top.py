@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from penstock import units
 from penstock.cli.common import live_options
-from penstock.cli.common.output import emit_json, json_option, table, tuned_value
+from penstock.cli.common.output import emit_json, json_option, show_scope, table, tuned_value
 from penstock.errors import InputError, error_prefix
 from penstock.live.controller.explain import behind
 from penstock.live.deployment import launcher
@@ -46,7 +46,7 @@ class Sample:
         """
         jobs: dict[object, int] = {job.id: job.moved_bytes for job in self.status.jobs}
         nodes: dict[object, int] = {
-            node.id: node.moved_bytes for node in self.status.io_nodes if _answers(node)
+            node.id: node.bytes for node in self.status.io_nodes if _answers(node)
         }
         direct = {("direct", job.id): job.direct_bytes for job in self.status.jobs}
         return jobs | nodes | direct
@@ -89,6 +89,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the site at a sample, with rates since the sample before."""
 
     policy: str
+    scope: str  # sharing.scope
     mode: str
     modes: dict[str, str]
     turns: int
@@ -178,7 +179,7 @@ def view(before: Sample, after: Sample) -> View:
             state=node.state,
             queued=node.queued or 0,
             jobs=len(node.jobs),
-            rate=rate(node.id, node.moved_bytes, float("inf")) if _answers(node) else None,
+            rate=rate(node.id, node.bytes, float("inf")) if _answers(node) else None,
             operation=node.operation or None,
             pattern=node.pattern or None,
             tuned=node.tuned or {},
@@ -194,6 +195,7 @@ def view(before: Sample, after: Sample) -> View:
         forwarded = []
     return View(
         policy=status.policy,
+        scope=status.scope,
         mode=status.mode,
         modes=status.modes,
         turns=status.turns,
@@ -306,7 +308,7 @@ def _head(view: View) -> str:
     numbers = ", ".join(f"{doing.count(what)} {what}" for what in ORDER if what in doing)
     clock = time.strftime("%H:%M:%S")
     mode = view.mode + (f" ({others})" if others else "")
-    head = f"{clock}  {view.policy}, {mode}; turns granted: {view.turns:,}"
+    head = f"{clock}  {view.policy}{show_scope(view.scope)}, {mode}; turns granted: {view.turns:,}"
     if failures := view.policy_failures:
         head += f"; the policy FAILED {show_count(failures, 'time')}: see the controller's log"
     return head + (f"; {numbers}" if numbers else "")

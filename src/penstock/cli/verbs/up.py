@@ -13,6 +13,7 @@ from penstock import units
 from penstock.cli.common import live_options
 from penstock.cli.common.options import PATH, Configuration, option, typed
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.verbs.curves import owned
 from penstock.config import Loaded
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
@@ -25,8 +26,9 @@ from penstock.live.deployment.spec import (
     with_absolute_paths,
 )
 from penstock.live.protocol import messages
-from penstock.live.protocol.shared_page import MAP_NODES
+from penstock.live.protocol.shared_page import SITE_NODES
 from penstock.live.protocol.state_directory import StateDirectory
+from penstock.sim.formats.curves_file import read_curves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,7 @@ class Options:
             "--io-nodes",
             required=True,
             metavar="N",
-            type=click.IntRange(0, MAP_NODES),
+            type=click.IntRange(0, SITE_NODES),
             help="The number of I/O nodes to start on this host.",
         ),
     ]
@@ -86,6 +88,15 @@ class Options:
             envvar="PENSTOCK_STORE",
             help="Store what is learned in this database, postgresql+psycopg://USER@HOST/NAME; "
             "default: a file in the state directory. [$PENSTOCK_STORE]",
+        ),
+    ]
+    curves: Annotated[
+        Path | None,
+        option(
+            "--curves",
+            metavar="FILE",
+            type=PATH,
+            help="Import what this file says of applications, as 'penstock curves import' does.",
         ),
     ]
     http: Annotated[
@@ -131,7 +142,7 @@ class Options:
             "--remote-io-nodes",
             metavar="N",
             default=0,
-            type=click.IntRange(0, MAP_NODES),
+            type=click.IntRange(0, SITE_NODES),
             help="The number of I/O nodes on other hosts, numbered after this host's.  "
             "[default: 0]",
         ),
@@ -210,12 +221,17 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
     """
     state = StateDirectory(options.state)
     deployment = options.deployment(loaded, state)
+    imported = [] if options.curves is None else owned(read_curves(options.curves))
+    for one in imported:
+        one.check(deployment.all_io_nodes)
     for warning in _doubtful_bandwidths(deployment):
         click.echo(f"penstock: warning: {warning}", err=True)
     with live_options.launch_errors():
         launcher.up(deployment)
         if options.all_users:  # every user may reach the I/O nodes' sockets, and nothing else
             state.folder.chmod(0o711)
+        if imported:
+            launcher.ask(state, messages.ImportKnowledge(applications=imported), messages.Done)
         status = launcher.ask(state, messages.GetStatus(), messages.Status)
     url = state.http.read_text().strip() if options.http else None
     address = state.listen.read_text().strip() if options.listen else None

@@ -9,28 +9,29 @@ from typing import Annotated, Any
 import click
 
 from penstock import registry
-from penstock.cli.common import what_if_tables
+from penstock.cli.common import replay_check, what_if_tables
 from penstock.cli.common.options import (
     METRICS,
     PATH,
     Configuration,
     argument,
     option,
+    policy_names,
     typed,
 )
 from penstock.cli.common.output import emit_json, json_option
 from penstock.cli.common.workload_files import as_live, knowledge
 from penstock.config import Loaded
 from penstock.errors import InputError, error_prefix
-from penstock.model import Action, Site
+from penstock.model import Site
 from penstock.policies.base import Packer
 from penstock.printable import display_name
 from penstock.progress import progress
-from penstock.records import Difference, Header, Record, replay
+from penstock.records import Header, Record
 from penstock.records.reader import SUFFIXES
 from penstock.sim import formats
 from penstock.sim.checks import check as check_workload
-from penstock.sim.evaluate import policy_runs, what_ran
+from penstock.sim.evaluate import policy_runs, what_if_allocation, what_ran
 from penstock.sim.evaluate import what_if as what_if_result
 from penstock.sim.evaluate.what_if_lanes import lanes
 from penstock.sim.evaluate.what_if_packing import pack
@@ -40,7 +41,6 @@ from penstock.sim.formats.from_record import Missing, Recording
 from penstock.sim.knowledge import Knowledge
 from penstock.units import show_seconds
 
-FAILED = 1
 RECORDS = "records"
 """The directory of records in a state directory, which the first recorded event makes."""
 NOTICED = 0.001
@@ -70,6 +70,23 @@ class Options:
             help="Packers to try on the record's jobs, too; needs the site's number of nodes.",
         ),
     ]
+    allocation: Annotated[
+        str | None,
+        option(
+            "--allocation",
+            metavar="A,B,...",
+            help="Compare these allocation policies instead of sharing policies; 'own': jobs keep "
+            "the I/O nodes that they had.",
+        ),
+    ]
+    placement: Annotated[
+        str | None,
+        option(
+            "--placement",
+            metavar="A,B,...",
+            help="Compare these placement policies, with each of --allocation, or with what ran.",
+        ),
+    ]
     check: Annotated[
         bool,
         option(
@@ -96,10 +113,31 @@ class Options:
         ),
     ]
 
+    @property
+    def of_allocation(self) -> bool:
+        """Whether allocators or placers are compared."""
+        return self.allocation is not None or self.placement is not None
+
+    def verify(self, *, as_json: bool) -> None:
+        """Raise InputError for options that exclude each other."""
+        if self.lanes and (self.check or not as_json):
+            raise InputError("--lanes needs --json, and cannot be combined with --check")
+        others = self.policies is not None or self.packing is not None
+        if self.check and (others or self.of_allocation):
+            raise InputError(
+                "--check does not simulate; leave out --policies, --packing, --allocation and "
+                "--placement"
+            )
+        if self.of_allocation and others:
+            raise InputError(
+                "--allocation and --placement are compared under the sharing policy that ran; "
+                "leave out --policies and --packing"
+            )
+
 
 @click.command(name="what-if")
 @typed(Options)
-@Configuration(METRICS, policies=("sharing", "packing"))
+@Configuration(METRICS, policies=("sharing", "packing", "allocation", "placement"))
 @json_option
 def what_if(*, options: Options, loaded: Loaded, as_json: bool) -> int:
     """Simulate the jobs of a RECORD under other policies, and compare with what ran.
@@ -110,6 +148,7 @@ def what_if(*, options: Options, loaded: Loaded, as_json: bool) -> int:
       penstock what-if monday.jsonl.gz --window '9 h:17 h' --json
       penstock what-if monday.jsonl.gz --policies set-10,fair-share --lanes --json
       penstock what-if monday.jsonl.gz --packing first-fit,pack-partition --set site.nodes=256
+      penstock what-if monday.jsonl.gz --allocation where-known,mckp,one
       penstock what-if monday.jsonl.gz --check
       penstock what-if state/records
 
@@ -124,17 +163,21 @@ def what_if(*, options: Options, loaded: Loaded, as_json: bool) -> int:
     --json, 'gain' of a metric says nothing unless 'beyond_model_error' of it is true. Where
     too much of the record is missing, 'judged' is false, and no gain counts.
 
+    --allocation and --placement compare how I/O nodes are given to jobs, under the sharing policy
+    that ran. What ran is then the record's allocation policy in mode enforce, and 'own' in all
+    other modes. How long a job's I/O takes on another number of I/O nodes, its curve says; of jobs
+    whose curve is not known, the I/O takes as long on any number, and 'cuts' counts them. A policy
+    that gives a job a number that its curve does not have is skipped, with the reason.
+
     --check does not simulate: it replays the recorded events, from the first part of the run, and
     compares every decision with the recorded one.
     """
     record = _record(options.files)
-    if options.lanes and (options.check or not as_json):
-        raise InputError("--lanes needs --json, and cannot be combined with --check")
+    options.verify(as_json=as_json)
     if options.check:
-        if options.policies is not None or options.packing is not None:
-            raise InputError("--check does not simulate; leave out --policies and --packing")
-        return _check(record, options.trust, as_json=as_json)
-    result = _simulate(record, loaded, options)
+        return replay_check.check(record, _trusted(options.trust), as_json=as_json)
+    simulate = _simulate_allocation if options.of_allocation else _simulate
+    result = simulate(record, loaded, options)
     in_window = loaded.config.simulation.seconds() is not None
     emit_json(result) if as_json else what_if_tables.show(result, in_window=in_window)
     return 0
@@ -161,45 +204,10 @@ def _latest(directory: Path) -> tuple[Path, ...]:
     return tuple(file for file in files if file.name.split("-")[3] == run)
 
 
-def _check(record: Record, trust: Sequence[str], *, as_json: bool) -> int:
-    """Replay the record; return the exit status."""
-    replayed = replay(record, trusted=_trusted(trust))
-    different = replayed.first_difference
-    if as_json:
-        emit_json(
-            {
-                "events": replayed.events,
-                "actions": replayed.actions,
-                "same": different is None,
-                "first_difference": None if different is None else _description(different),
-            }
-        )
-    elif different is None:
-        click.echo(f"{replayed.events:,} events, {replayed.actions:,} actions: same decisions")
-    else:
-        click.echo(f"the decisions on the first {replayed.events:,} events are the same; then:")
-        for key, value in _description(different).items():
-            click.echo(f"  {key:9} {value}")
-    return 0 if different is None else FAILED
-
-
 def _trusted(policies: Collection[str]) -> set[str]:
     """Return policies with those from files as a controller records them, with absolute paths."""
     files = [policy.rpartition(":") for policy in policies if ".py:" in policy]
     return {*policies, *(f"{Path(file).resolve()}:{name}" for file, _, name in files)}
-
-
-def _description(different: Difference) -> dict[str, Any]:
-    return {
-        "where": different.where,
-        "event": repr(different.event),
-        "recorded": _listed(different.recorded),
-        "replayed": _listed(different.replayed),
-    }
-
-
-def _listed(actions: Sequence[Action] | None) -> list[str] | str:
-    return "the policy failed" if actions is None else [repr(action) for action in actions]
 
 
 def _simulate(record: Record, loaded: Loaded, options: Options) -> dict[str, Any]:
@@ -211,17 +219,7 @@ def _simulate(record: Record, loaded: Loaded, options: Options) -> dict[str, Any
     typed = (name for name in selected if ran.policy in _trusted([name]))
     ran = replace(ran, policy=next(typed, ran.policy))
     recording, site = from_record.load(record), record.header.site
-    configured = loaded.config.sharing
-    task = policy_runs.Task(
-        site=site,
-        knowledge=_knowledge(loaded, record.header),
-        window=loaded.config.simulation.seconds(),
-        arbiter=_no_arbiter,
-        options={configured.policy: configured.options, ran.policy: ran.options},
-        timeline=options.lanes,
-        as_live=as_live(loaded),
-        by_elapsed_time=True,
-    )
+    task = _task(record, ran, loaded, options)
     workload = recording.workload
     skipped = policy_runs.missing_needs(workload, selected) if options.policies is None else {}
     skipped.pop(ran.policy, None)
@@ -232,21 +230,91 @@ def _simulate(record: Record, loaded: Loaded, options: Options) -> dict[str, Any
         with progress("simulating", len(runnable)) as bar:
             result = what_if_result.compare(recording, ran, runnable, task, bar.advance)
         packed = _packed(recording, packers, loaded, result.ran, site)
-    users = {job.user for job in workload.jobs()}
-    notes += filter(None, [] if recording.missing.matters else [str(recording.missing)])
-    notes += what_ran.left_out(record, ran, users)
-    notes += [*filter(None, [recording.bandwidth.contradiction]), *recording.notes]
-    notes += _not_simulated(recording)
+    notes += _left_out(record, recording, ran)
     answer = {
         "record": _about(record, recording, task.knowledge, notes),
         **result.as_json(),
         **({"packing": packed} if packers else {}),
         "skipped": [{"policy": name, "reason": reason} for name, reason in skipped.items()],
     }
-    if options.lanes:
-        runs = {name: o.run for name, o in result.outcomes.items() if o.run is not None}
-        answer["lanes"] = lanes(record, recording, runs)
-    return answer
+    return answer | _lanes(record, recording, result, options)
+
+
+def _simulate_allocation(record: Record, loaded: Loaded, options: Options) -> dict[str, Any]:
+    """Simulate the jobs under other allocators or placers, and the sharing policy that ran."""
+    allocations, placements = (
+        [] if names is None else policy_names(flag, names)
+        for flag, names in (
+            ("--allocation", options.allocation),
+            ("--placement", options.placement),
+        )
+    )
+    record, sharing, notes = what_ran.one_policy(record)
+    trusted = _trusted([*options.trust, *allocations, *placements])
+    sharing.check_trust(trusted)
+    header = record.header
+    name, headers = what_if_allocation.candidates(header, loaded.config, allocations, placements)
+    for policy in what_if_allocation.policies(headers[name]):
+        Ran(policy=policy).check_trust(trusted)
+    ran = Ran(policy=name, mode=header.mode)
+    recording = from_record.load(record, by_io_node=True)
+    task = _task(record, sharing, loaded, options)
+    with error_prefix(record.paths[0]):
+        check_workload(recording.workload, header.site)
+        with progress("simulating", len(headers)) as bar:
+            compared = what_if_allocation.compare(
+                recording, ran, headers, sharing=sharing.policy, task=task, advance=bar.advance
+            )
+    notes += what_if_allocation.notes(header, sharing)
+    notes += _left_out(record, recording, sharing)
+    result = compared.result.as_json()
+    for policy, decisions in compared.decisions.items():
+        result["policies"][policy]["decisions"] = decisions.as_json()
+    answer = {
+        "record": _about(record, recording, task.knowledge, notes),
+        "kind": "allocation",
+        "sharing": sharing.policy,
+        **result,
+        "skipped": [{"policy": p, "reason": reason} for p, reason in compared.skipped.items()],
+    }
+    return answer | _lanes(record, recording, compared.result, options)
+
+
+def _task(record: Record, ran: Ran, loaded: Loaded, options: Options) -> policy_runs.Task:
+    """Return what all simulations have in common; `ran` is the sharing policy."""
+    configured = loaded.config.sharing
+    return policy_runs.Task(
+        site=record.header.site,
+        knowledge=_knowledge(loaded, record.header),
+        window=loaded.config.simulation.seconds(),
+        arbiter=_no_arbiter,
+        options={configured.policy: configured.options, ran.policy: ran.options},
+        timeline=options.lanes,
+        as_live=as_live(loaded),
+        by_elapsed_time=True,
+    )
+
+
+def _left_out(record: Record, recording: Recording, ran: Ran) -> list[str]:
+    """Return what the simulation leaves out; `ran` is the sharing policy."""
+    users = {job.user for job in recording.workload.jobs()}
+    missing = [] if recording.missing.matters else [str(recording.missing)]
+    return [
+        *filter(None, missing),
+        *what_ran.left_out(record, ran, users),
+        *filter(None, [recording.bandwidth.contradiction]),
+        *recording.notes,
+        *_not_simulated(recording),
+    ]
+
+
+def _lanes(
+    record: Record, recording: Recording, result: what_if_result.WhatIf, options: Options
+) -> dict[str, Any]:
+    if not options.lanes:
+        return {}
+    runs = {name: o.run for name, o in result.outcomes.items() if o.run is not None}
+    return {"lanes": lanes(record, recording, runs)}
 
 
 def _packers(loaded: Loaded, names: str | None) -> dict[str, Packer]:

@@ -5,13 +5,14 @@ the requests are the same. Scores are therefore given for runs with several clie
 all of the thesis' were, beside those of all runs.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from penstock.learn.detection.model import UNKNOWN, Model
-from penstock.learn.detection.samples import Sample
+from penstock.learn.detection.model import Detected, Model
+from penstock.learn.detection.samples import OffGridSample, Sample
 from penstock.model import Observation
-from penstock.model.observation import PATTERNS
+from penstock.model.observation import PATTERNS, UNKNOWN
 
 Classifier = Callable[[Observation], str]
 
@@ -94,8 +95,44 @@ def scores(samples: Iterable[Sample], classify: Classifier) -> Scores:
 
 
 def model_scores(model: Model, samples: Iterable[Sample]) -> Scores:
-    """Return the scores of a model, "unknown" included."""
-    return scores(samples, lambda observation: model.detect(observation).pattern)
+    """Return the scores of what a model has learnt, "unknown" included."""
+    return scores(samples, lambda observation: model.classify(observation).pattern)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffGridScores:
+    """The answers for one kind of access that no model was trained with.
+
+    For an access in no class, only "unknown" is appropriate.
+    """
+
+    kind: str
+    pattern: str
+    right: int
+    unknown: int
+    wrong: int
+
+
+def off_grid_scores(
+    samples: Iterable[OffGridSample], detect: Callable[[Observation], Detected]
+) -> list[OffGridScores]:
+    """Return the scores of what is detected by kind, in the order of the samples."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for one in samples:
+        answer = detect(one.observation).pattern
+        counts.setdefault((one.kind, one.pattern), Counter())[
+            UNKNOWN if answer == UNKNOWN else "right" if answer == one.pattern else "wrong"
+        ] += 1
+    return [
+        OffGridScores(
+            kind=kind,
+            pattern=pattern,
+            right=count["right"],
+            unknown=count[UNKNOWN],
+            wrong=count["wrong"],
+        )
+        for (kind, pattern), count in counts.items()
+    ]
 
 
 def several_clients(samples: Sequence[Sample]) -> list[Sample]:

@@ -63,7 +63,8 @@ SCALE_FREE = ("handles_per_client", "jump", "jump_per_client", "forward", "evenn
 
 def doubt(observation: Observation) -> str:
     """Return why an observation is invalid or empty; "" if it is valid."""
-    if not all(0 <= getattr(observation, field.name) < _LIMIT for field in fields(observation)):
+    metrics = (getattr(observation, field.name) for field in fields(observation))
+    if not all(0 <= metric < _LIMIT for metric in metrics if metric is not None):
         return "a metric is not a number, or out of range"
     requests = observation.requests
     if not requests or not observation.asked or not observation.seconds:
@@ -72,7 +73,9 @@ def doubt(observation: Observation) -> str:
         return "the sizes of requests contradict each other"
     if not (1 <= observation.handles <= requests and 1 <= observation.clients <= requests):
         return "more files or clients than requests, or none"
-    if observation.forward > 1 or observation.busy > 1.01 * observation.seconds + 0.001:
+    parts = (observation.forward, observation.sequential, observation.strided, observation.shared)
+    too_busy = observation.busy > 1.01 * observation.seconds + 0.001
+    if too_busy or any(part is not None and part > 1 for part in parts):
         return "a share is above one"
     return ""
 

@@ -17,16 +17,16 @@ from msgspec import Meta, field
 
 from penstock.errors import InputError, unknown
 from penstock.files import reason
+from penstock.learn.detection import definitions
 from penstock.learn.detection.features import FEATURES, doubt, operation
 from penstock.learn.model_format import Format
 from penstock.learn.trees import Floats, Tree, check_finite
 from penstock.model import Context, Observation
-from penstock.model.observation import PATTERNS
+from penstock.model.observation import PATTERNS, UNKNOWN
 from penstock.model.tuning import power_of_two
 
 FORMAT, VERSION = "penstock-patterns", 1
 SHIPPED = "patterns.json"
-UNKNOWN = "unknown"
 MOST_POWER = 20.0
 """Limit of the Yeo-Johnson power: training gives a few units, and far larger ones overflow."""
 PLAUSIBLE = Observation(
@@ -49,7 +49,10 @@ PLAUSIBLE = Observation(
 
 
 class Detected(NamedTuple):
-    """A pattern, or "unknown", and the share of its class; 0 without one."""
+    """A pattern, or "unknown", and its confidence.
+
+    That is the part of the requests that do what the pattern means, or a model's share.
+    """
 
     pattern: str
     confidence: float
@@ -147,8 +150,18 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return [sum(share) / len(by_tree) for share in zip(*by_tree, strict=True)]
 
     def detect(self, observation: Observation) -> Detected:
-        """Return the pattern of an observation, and its confidence."""
-        if observation.requests < self.least_requests or doubt(observation):
+        """Return the pattern of an observation, and its confidence.
+
+        It follows from the definitions if the I/O node observed streams; otherwise by `classify`.
+        """
+        defined = definitions.pattern(observation)
+        if defined is None:
+            return self.classify(observation)
+        return Detected(*defined) if self._is_valid(observation) else Detected(UNKNOWN, 0.0)
+
+    def classify(self, observation: Observation) -> Detected:
+        """Return the pattern that was learnt for such metrics of files as a whole."""
+        if not self._is_valid(observation):
             return Detected(UNKNOWN, 0.0)
         shares = self.shares(observation)
         confidence = max(shares)
@@ -156,16 +169,17 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return Detected(UNKNOWN, confidence)
         return Detected(self.classes[list(shares).index(confidence)], confidence)
 
+    def _is_valid(self, observation: Observation) -> bool:
+        return observation.requests >= self.least_requests and not doubt(observation)
+
     def situation(self, observation: Observation) -> tuple[Context | None, float]:
         """Return an I/O node's context, for tuners, and the confidence of its pattern.
 
         None without enough requests.
         """
-        pattern, confidence = self.detect(observation)
-        if pattern == UNKNOWN and (
-            observation.requests < self.least_requests or doubt(observation)
-        ):
+        if not self._is_valid(observation):
             return None, 0.0
+        pattern, confidence = self.detect(observation)
         context = Context(
             operation=operation(observation),
             pattern=pattern,

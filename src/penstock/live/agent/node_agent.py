@@ -23,7 +23,7 @@ from penstock.live.agent import page_server
 from penstock.live.agent.job_agent import JobAgent
 from penstock.live.agent.page_server import PageServer, create_pages
 from penstock.live.protocol import client, messages
-from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.client import ControlConnection, FullError
 from penstock.live.protocol.exit_spool import ExitSpool
 from penstock.live.protocol.hook_messages import (
     AdoptJob,
@@ -36,6 +36,7 @@ from penstock.live.protocol.hook_messages import (
 from penstock.live.protocol.preload import readable_by_all
 from penstock.live.protocol.site_key import RemoteController
 from penstock.live.protocol.state_directory import StateDirectory, hold_lock, write_holder
+from penstock.printable import printable
 
 REQUEST_TIMEOUT = 5.0
 """Seconds for a hook to send its request."""
@@ -235,8 +236,9 @@ class AdoptedJob:
                     f"no controller at {address} ({reason(error)}); start it with 'penstock up', "
                     f"or give 'penstock agent' the right {option}"
                 ) from error
-            begin = _begin(adopt)
-            accepted = controller.ask(begin, messages.JobAccepted)
+            for refusal in adopt.refused:
+                log.warning("job %s of %s: %s", adopt.job, adopt.user, printable(refusal))
+            begin, accepted = _accepted(controller, _begin(adopt))
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             _create_folder(folder, adopt)
             pages = stack.enter_context(create_pages(accepted))
@@ -270,8 +272,25 @@ def _begin(adopt: AdoptJob) -> messages.BeginJob:
         executable=adopt.executable,
         nodes=adopt.nodes,
         processes=adopt.processes,
+        partition=adopt.partition,
+        io_nodes=adopt.io_nodes,
+        hints=adopt.hints,
         team=adopt.job,
     )
+
+
+def _accepted(
+    controller: ControlConnection, begin: messages.BeginJob
+) -> tuple[messages.BeginJob, messages.JobAccepted]:
+    """Ask for a job, if need be without the number of I/O nodes that its user wants."""
+    try:
+        return begin, controller.ask(begin, messages.JobAccepted)
+    except InputError as error:
+        if begin.io_nodes is None or isinstance(error, FullError):
+            raise
+        log.warning("job %s: %s; it goes on without that hint", begin.team, reason(error))
+        begin = msgspec.structs.replace(begin, io_nodes=None)
+        return begin, controller.ask(begin, messages.JobAccepted)
 
 
 def _environment(accepted: messages.JobAccepted, socket: Path, copies: Path) -> dict[str, str]:

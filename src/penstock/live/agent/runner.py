@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from penstock.errors import InputError
 from penstock.files import reason
+from penstock.learn.applications import application_of
 from penstock.live.agent.group_signals import GroupSignalProbe
 from penstock.live.agent.job_agent import JobAgent
 from penstock.live.agent.page_server import PageServer, create_pages
@@ -103,15 +104,19 @@ def run(
     command: Sequence[str],
     *,
     name: str,
+    application: str = "",
+    partition: str = "",
     io_nodes: int | None = None,
     environment: Mapping[str, str] | None = None,
     controller: RemoteController | None = None,
     hints: messages.Hints | None = None,
+    nodes: int = 1,
 ) -> Outcome:
     """Run a command as a job of the local controller, or of `controller` on another host.
 
-    Call it from the main thread: it forwards signals to the command. Raises InputError if the
-    controller refuses the job.
+    Without `application`, that is the program found in the command. `nodes` is the number of
+    compute nodes that the command uses, by its own launcher. Call it from the main thread: it
+    forwards signals to the command. Raises InputError if the controller refuses the job.
     """
     begin = messages.BeginJob(
         name=name,
@@ -120,8 +125,10 @@ def run(
         user=name_of(os.getuid()),
         io_nodes=io_nodes,
         protocol=messages.PROTOCOL,
-        executable=Path(command[0]).name,
+        executable=application or application_of(command),
+        partition=partition,
         hints=hints or messages.Hints(),
+        nodes=nodes,
     )
     address = controller or state.controller
     exit_spool = ExitSpool(

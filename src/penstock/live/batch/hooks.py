@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 
 from penstock.errors import InputError
+from penstock.live.batch.job_comment import job_partition, read_comment
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.hook_messages import (
@@ -21,7 +22,8 @@ from penstock.live.protocol.hook_messages import (
 
 HOOK_TIMEOUT = 1.0
 """Seconds that a hook waits for the agent, of two in all, which include its own start."""
-APPLICATION_IN_COMMENT = re.compile(r"\bpenstock: job=(\S{1,200})")
+MOST_REFUSED = 10
+"""Refused hints that are logged."""
 _CPUS = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 
 
@@ -29,7 +31,7 @@ def adopt_message(environment: Mapping[str, str]) -> AdoptJob:
     """Return the message for the job that the environment of a prolog describes."""
     try:
         job, uid = environment["SLURM_JOB_ID"], int(environment["SLURM_JOB_UID"])
-        application = APPLICATION_IN_COMMENT.search(environment.get("SLURM_JOB_COMMENT", ""))
+        application, wanted, refused = read_comment(environment.get("SLURM_JOB_COMMENT", ""))
         return AdoptJob(
             job=job,
             name=f"slurm-{job}",
@@ -37,9 +39,13 @@ def adopt_message(environment: Mapping[str, str]) -> AdoptJob:
             gid=int(environment.get("SLURM_JOB_GID", uid)),
             user=environment.get("SLURM_JOB_USER", str(uid)),
             node=environment.get("SLURMD_NODENAME", ""),
-            executable=application[1] if application else "",
+            executable=application,
             nodes=max(int(environment.get("SLURM_JOB_NUM_NODES", "1")), 1),
             processes=_cpus(environment.get("SLURM_JOB_CPUS_PER_NODE", "")) or None,
+            partition=job_partition(environment),
+            io_nodes=wanted.io_nodes,
+            hints=wanted.hints,
+            refused=tuple(refused[:MOST_REFUSED]),
         )
     except KeyError as error:
         raise InputError(f"no {error.args[0]} in the environment; Slurm calls this hook") from None

@@ -4,17 +4,19 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from penstock.errors import InputError
-from penstock.files import reason
+from penstock.live.controller.application_requests import ApplicationRequests
+from penstock.live.controller.detection import Detection, DetectionService
 from penstock.live.controller.explain import advised
 from penstock.live.controller.io_node_link import IoNodeLink
-from penstock.live.controller.io_node_map import IoNodeMap
+from penstock.live.controller.io_node_map import IoNodeMap, IoNodePath
+from penstock.live.controller.io_node_weights import IoNodeWeights
 from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.controller.job_table import JobArchive, JobEntry, JobObserver, JobTable
 from penstock.live.controller.listeners import LocalListener
@@ -35,7 +37,7 @@ from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import uid_of
 from penstock.live.store import Store, WriteBehind
-from penstock.model import Assign
+from penstock.model import Assign, JobId
 from penstock.records import RecordWriter, Retention
 
 RECONNECT_SECONDS = 10.0
@@ -61,7 +63,11 @@ class Controller:
         self.environment = ProcessEnvironment.prepare(
             deployment.emulate, deployment.roots, self.state.emulator
         )
-        self.io_node_map = IoNodeMap(deployment.all_io_nodes, stripe=deployment.stripe)
+        self.io_node_map = IoNodeMap(
+            deployment.all_io_nodes,
+            stripe=deployment.stripe,
+            partitions_of=deployment.config.live.partitions_of,
+        )
         self.key = deployment.site_key()
         self.refusals = RefusalLog(clock)
         self.quotas = Quotas(deployment.config.live.user_jobs)
@@ -75,19 +81,22 @@ class Controller:
             down=self._node_down,
             clock=clock,
         )
+        self._weights = IoNodeWeights(self.io_nodes, self._group)
         self.turn_service = TurnService(
             deployment.config,
             io_nodes=deployment.all_io_nodes,
             send=self._send,
-            set_weights=self._set_weights,
-            is_direct=lambda job: not self.io_node_map.map(job).nodes,
+            set_weights=self._weights.set,
+            path=self._path,
             assign=self._assign,
+            learn=self.archive.learn,
             clock=clock,
             wall_clock=wall_clock,
             emulated=deployment.emulate is not None,
             # Half a lease: the next heartbeat comes before gates open.
             watch=watched(deployment.config.live.seconds()[0] / 2),
         )
+        self.detection = Detection(self.jobs.running, self.archive.keep_class)
         self.tuning = self._tuning()
         seconds, size = deployment.config.live.retention()
         keep = Retention(seconds=seconds, bytes=size)
@@ -100,6 +109,8 @@ class Controller:
         )
         self.turn_service.record(self.record_writer)
         self.received = ReceivedShares()
+        self.moves = 0
+        """Times that the site's policies gave a running job other I/O nodes."""
         self.history = JobObserver()
         """The dashboard's history, if there is a dashboard."""
         self.unreported_exits = UnreportedExits(self, ExitSpool(self.state.exit_spool), wall_clock)
@@ -120,6 +131,8 @@ class Controller:
             self.io_nodes,
             self.state.tuning,
             enforced=lambda: self.turn_service.modes.site == "enforce",
+            detection=self.detection,
+            applications=self.archive,
             clock=self._clock,
             wall_clock=self._wall_clock,
         )
@@ -140,6 +153,14 @@ class Controller:
         }
         if self.tuning is not None:
             background["tuning"] = self.tuning.run
+        elif self.io_nodes.nodes:
+            background["detection"] = DetectionService(
+                self.deployment.config.tuning,
+                self.io_nodes,
+                self.detection,
+                self.jobs.running,
+                clock=self._clock,
+            ).run
         tasks = [asyncio.create_task(run_forever(work, name)) for name, work in background.items()]
         asyncio.get_running_loop().call_later(RECONNECT_SECONDS, self._give_up)
         await self._stop.wait()
@@ -177,14 +198,16 @@ class Controller:
     def _node_up(self, node: messages.Node) -> None:
         for job, mapped in self.io_node_map.node_up(node).items():
             self._push(job, mapped)
-        if self.turn_service.weights:
-            self._set_weights(self.turn_service.weights)
+        self.turn_service.node_up(node)
+        self._weights.send_again()
         if self.tuning is not None:
             self.tuning.up(node.number)
 
     def _node_down(self, number: int) -> None:
         for job, mapped in self.io_node_map.node_down(number).items():
             self._push(job, mapped)
+        self.turn_service.node_down(number)
+        self.detection.down(number)
         if self.tuning is not None:
             self.tuning.down(number)
 
@@ -202,36 +225,40 @@ class Controller:
             return
         writer.write(client.encode_line(message))
 
+    def _path(self, job: str) -> IoNodePath:
+        numbers = sorted(node.number for node in self.io_node_map.map(job).nodes)
+        return IoNodePath(tuple(numbers), self.jobs.running[job].maps)
+
     def _assign(self, assign: Assign) -> None:
         """Give a job the arbiter's I/O nodes, unless it is pinned to others."""
         job = self.jobs.running.get(assign.job)
         if job is None or job.pinned or self.turn_service.modes.of(job.begin.user) != "enforce":
             return
+        before = self.io_node_map.numbers(job.id)
+        if set(before) == set(assign.resources):
+            return
         stripe = self.deployment.stripe
-        self._push(assign.job, self.io_node_map.remap(assign.job, assign.resources, stripe))
-        job.io_nodes = self.io_node_map.numbers(assign.job)
+        self._push(job.id, self.io_node_map.remap(job.id, assign.resources, stripe))
+        job.io_nodes = self.io_node_map.numbers(job.id)
         self.history.changed(job.id)
+        if job.id in self._writers:  # it runs
+            self.moves += 1
+            log.info(
+                "job %s is moved from I/O nodes %s to %s",
+                *(job.id, sorted(before), sorted(job.io_nodes)),
+            )
 
-    def _set_weights(self, weights: Mapping[str, float]) -> None:
-        if self.deployment.all_users:
-            users = {job.id: uid_of(job.begin.user) for job in self.jobs.running.values()}
-            weights = {f"{users[job]}/{job}": w for job, w in weights.items() if job in users}
-        self._do_soon(self._send_weights(messages.SetWeights(weights=weights)))
+    def _group(self, job: JobId) -> str | None:
+        """Return the name of a job's queue at the I/O nodes; None: it is gone."""
+        if not self.deployment.all_users:
+            return job
+        entry = self.jobs.running.get(job)
+        return None if entry is None else f"{uid_of(entry.begin.user)}/{job}"
 
     def _do_soon(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _send_weights(self, message: messages.SetWeights) -> None:
-        for io_node in self.io_nodes.nodes:
-            if io_node.node is not None:
-                try:
-                    await self.io_nodes.ask(io_node.number, message, messages.Done)
-                except OSError as error:
-                    log.warning(
-                        "I/O node %d did not take the weights: %s", io_node.number, reason(error)
-                    )
 
     async def _accept_local(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -306,6 +333,7 @@ class Controller:
                 job.id,
                 begin.io_nodes,
                 user=begin.user,
+                partition=self.deployment.config.live.tied(begin.partition),
                 local=peer.is_local,
                 serial=job.serial,
             )
@@ -314,6 +342,7 @@ class Controller:
             raise
         if earlier is not None and earlier.id == job.id:
             self.archive.resumed(job, earlier)
+        job.io_nodes = self.io_node_map.numbers(job.id)
         # The answer contains what the arbiter assigns now.
         self.turn_service.started(job, self.archive.knowledge(job))
         if (other := self.turn_service.another_member(job)) is not None:
@@ -324,6 +353,8 @@ class Controller:
         mapped = self.io_node_map.map(job.id)
         job.io_nodes = self.io_node_map.numbers(job.id)
         self._writers[job.id] = writer
+        if self.tuning is not None:
+            self.tuning.began(job, self._served_alone(job))
         self.history.began(job)
         began = "began" if job.reconnected is None else "reconnected"
         log.info("job %s %s on I/O nodes %s", job.id, began, [n.number for n in mapped.nodes])
@@ -342,6 +373,11 @@ class Controller:
             dirty_window=self.deployment.config.live.dirty_bytes(),
         )
 
+    def _served_alone(self, job: JobEntry) -> set[int]:
+        """Return the I/O nodes that no other running job uses."""
+        others = (other.io_nodes for other in self.jobs.running.values() if other is not job)
+        return set(job.io_nodes).difference(*others)
+
     def end(self, job: JobEntry, status: int | None) -> str:
         """End a job; without a status its connection broke. Return advice for its user."""
         if self.jobs.running.get(job.id) is not job:
@@ -352,7 +388,7 @@ class Controller:
         record = self.record(job)
         self.turn_service.ended(job)
         self.jobs.remember(record)
-        self.archive.ended(record, remapped=job.maps > 0)
+        self.archive.ended(record)
         self.history.ended(job)
         self.received.ended(job.id)
         if job.agent:
@@ -387,6 +423,7 @@ class Controller:
         mapped = self.io_node_map.remap(job.id, remap.nodes, remap.stripe, in_order=True)
         self._push(job.id, mapped)
         job.io_nodes = self.io_node_map.numbers(job.id)
+        self.turn_service.pinned(job)
         self.history.changed(job.id)
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)
         expected = job.maps
@@ -397,6 +434,15 @@ class Controller:
                 )
         except TimeoutError:
             raise InputError(f"job {job.id} does not answer; its new map is on its way") from None
+
+    def application_requests(self, peer: Peer) -> ApplicationRequests:
+        """Return what answers a peer's requests about applications."""
+        return ApplicationRequests(
+            self.archive.store,
+            peer,
+            io_nodes=self.deployment.all_io_nodes,
+            clock=self._wall_clock,
+        )
 
     async def counted(self, job: JobEntry, counters: dict[str, int], usage: messages.Usage) -> None:
         """Handle a job's counters."""

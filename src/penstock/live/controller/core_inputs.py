@@ -4,11 +4,16 @@ import secrets
 from dataclasses import replace
 
 from penstock.config import OWN, Config
+from penstock.learn.observations import Spread
 from penstock.learn.periods import HYSTERESIS
 from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
 from penstock.model import Curve, Job, JobId
+from penstock.model.job import PRIOR
 from penstock.records import Header, PolicySpec
+
+CLASS = "class"
+"""The hint that says in words what a job's prior is made of."""
 
 
 def record_header(
@@ -34,19 +39,26 @@ def record_header(
         remap_delay=allocation.delay(),
         learn={"changes": True, "hysteresis": HYSTERESIS},
         fair_users=config.live.fair_users,
+        scope=config.sharing.scope,
         mode=config.live.mode,
         user_modes=dict(config.live.users),
     )
 
 
 def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Knowledge) -> Job:
-    """Return a job as policies know it: what it says of itself, and what its family did."""
+    """Return a job as policies know it: what it says of itself, and what is known of its kind."""
     hints: dict[str, float | str] = {}
-    if knowledge.w_iter:
-        hints["observations"] = knowledge.observations
-    period = begin.hints.period or knowledge.w_iter
+    w_iter = _median(knowledge.w_iter)
+    if w_iter:
+        hints["observations"] = knowledge.iterations
+    period = begin.hints.period or w_iter
     if begin.hints.phases and period:
         hints |= {"phases": begin.hints.phases, "period": period}
+    bandwidths = knowledge.bandwidths
+    if bandwidths:
+        hints["curve"] = knowledge.source
+    if (counts := knowledge.prior_counts) and knowledge.prior is not None:
+        hints |= {PRIOR: ",".join(map(str, counts)), CLASS: str(knowledge.prior)}
     return Job(
         id=id,
         serial=serial,
@@ -54,7 +66,14 @@ def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Know
         processes=begin.processes,
         user=begin.user,
         executable=begin.executable,
-        w_iter=knowledge.w_iter,
-        curve=Curve.of(dict(knowledge.curve)) if knowledge.curve else None,
+        w_iter=w_iter,
+        curve=Curve.of(bandwidths) if bandwidths else None,
+        volume=_median(knowledge.volume),
+        compute=_median(knowledge.compute),
+        per_phase=True,
         hints=hints,
     )
+
+
+def _median(spread: Spread | None) -> float | None:
+    return None if spread is None else spread.median

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import InputError, unknown
-from penstock.live.controller import explain_policy
+from penstock.live.controller import explain_allocation, explain_policy
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 from penstock.units import show_bandwidth, show_count, show_seconds, show_volume
@@ -274,6 +274,7 @@ def _io_nodes(numbers: Sequence[int]) -> str:
 
 
 def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
+    yield from explain_allocation.allocation(job, status)
     numbers = job.io_nodes
     if numbers:
         verb = "may use" if job.state == "running" else "was allowed"

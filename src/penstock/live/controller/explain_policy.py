@@ -1,7 +1,6 @@
 """How the policy and the mode of its turns treat a job, in plain sentences."""
 
 from collections.abc import Iterator
-from pathlib import PurePath
 
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
@@ -64,5 +63,4 @@ def place(
 
 
 def _application(job: JobRecord) -> str:
-    name = PurePath(job.executable).name
-    return f"the application {name!r}" if name else "its application"
+    return f"the application {job.executable!r}" if job.executable else "its application"

@@ -1,10 +1,13 @@
 """Which I/O nodes each running job has."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from penstock.errors import InputError, unknown
 from penstock.live.protocol.messages import Node, NodeMap
+from penstock.live.protocol.shared_page import MAP_NODES
+from penstock.model import JobId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,11 +25,32 @@ class Assignment:
         return self.local if node.transport == "unix" else node.user in ("", self.user)
 
 
+class IoNodePath(NamedTuple):
+    """Where the data of a job goes: the I/O nodes that it can use (none: direct)."""
+
+    numbers: tuple[int, ...]
+    maps: int = 0  # sent to it so far: equal paths at two times were equal in between
+
+
+def same_count(paths: Mapping[JobId, IoNodePath]) -> int | None:
+    """Return how many I/O nodes all members of a job have; None: they have different ones."""
+    numbers = {path.numbers for path in paths.values()}
+    return len(numbers.pop()) if len(numbers) == 1 else None
+
+
 class IoNodeMap:
     """Gives I/O nodes to jobs, the least loaded first."""
 
-    def __init__(self, io_nodes: int, *, stripe: int = 0) -> None:
+    def __init__(
+        self,
+        io_nodes: int,
+        *,
+        stripe: int = 0,
+        partitions_of: Callable[[int], tuple[str, ...]] = lambda _: (),
+    ) -> None:
+        """`partitions_of` returns the partitions that an I/O node serves; none: all jobs."""
         self._io_nodes = io_nodes
+        self._partitions_of = partitions_of
         self._stripe = stripe
         self._up: dict[int, Node] = {}
         self._jobs: dict[str, Assignment] = {}
@@ -37,6 +61,7 @@ class IoNodeMap:
         requested: int | None = None,
         *,
         user: str = "",
+        partition: str = "",
         local: bool = True,
         serial: int = 0,
     ) -> NodeMap:
@@ -45,19 +70,29 @@ class IoNodeMap:
         Processes use them in turn. The first one depends on the `serial` number of the job, so that
         jobs of one process spread over the I/O nodes; each host of a job has a number of its own.
         """
-        count = self._io_nodes if requested is None else requested
-        if not 0 <= count <= self._io_nodes:
-            raise InputError(f"{count} I/O nodes are requested; there are {self._io_nodes}")
+        served = [k for k in range(self._io_nodes) if self._serves(k, partition)]
+        count = len(served) if requested is None else requested
+        if not 0 <= count <= len(served):
+            there = f"partition {partition} has" if partition else "there are"
+            raise InputError(f"{count} I/O nodes are requested; {there} {len(served)}")
         load = [0] * self._io_nodes
         for assigned in self._jobs.values():
             for number in assigned.numbers:
                 load[number] += 1
-        order = sorted(range(self._io_nodes), key=lambda k: (k not in self._up, load[k], k))
+        order = sorted(served, key=lambda k: (k not in self._up, load[k], k))
         numbers = tuple(sorted(order[:count]))
         self._jobs[job] = Assignment(
-            numbers=numbers, stripe=self._stripe, user=user, local=local, first=serial
+            numbers=numbers,
+            stripe=self._stripe,
+            user=user,
+            local=local,
+            first=serial,
         )
         return self.map(job)
+
+    def _serves(self, number: int, partition: str) -> bool:
+        partitions = self._partitions_of(number)
+        return not partitions or partition in partitions
 
     def follow(self, job: str, other: str) -> None:
         """Give a job the I/O nodes of another member of the same job."""
@@ -103,13 +138,18 @@ class IoNodeMap:
         return {job: self.map(job) for job, had in self._jobs.items() if number in had.numbers}
 
     def map(self, job: str) -> NodeMap:
-        """Return a job's map: its I/O nodes that are up and that it can reach."""
+        """Return a job's map: its I/O nodes that are up and that it can reach.
+
+        One host uses at most MAP_NODES of them; the hosts of a job use different ones, unless its
+        files are striped: a stripe is on the same I/O node for all hosts.
+        """
         assigned = self._jobs[job]
-        first = assigned.first % max(len(assigned.numbers), 1)
+        apart = 1 if len(assigned.numbers) <= MAP_NODES else MAP_NODES
+        first = apart * assigned.first % max(len(assigned.numbers), 1)
         order = assigned.numbers[first:] + assigned.numbers[:first]
         nodes = [self._up[k] for k in order if k in self._up]
         nodes = [node for node in nodes if assigned.reaches(node)]
-        return NodeMap(nodes=nodes, stripe=assigned.stripe)
+        return NodeMap(nodes=nodes[:MAP_NODES], stripe=assigned.stripe)
 
     def numbers(self, job: str) -> tuple[int, ...]:
         """Return the numbers of a job's I/O nodes, whether they are up or not."""

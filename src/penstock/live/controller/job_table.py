@@ -4,9 +4,11 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.errors import InputError, unknown
+from penstock.learn.access_class import AccessClass
+from penstock.learn.observations import ObservedPhase
 from penstock.live.protocol.job_record import (
     FAIL_OPENS,
     JobRecord,
@@ -20,6 +22,7 @@ from penstock.live.protocol.messages import BeginJob, Usage
 from penstock.live.protocol.shared_page import JOB_BYTES
 from penstock.live.protocol.users import uid_of
 from penstock.live.store import Family, Knowledge, StoreError, Totals, WriteBehind
+from penstock.model import Context, Job, Value
 
 LISTED = 100
 """Ended jobs that are still listed; totals are of all."""
@@ -235,6 +238,10 @@ class JobTable:
         return dict(causes)
 
 
+def _family(begin: BeginJob) -> Family:
+    return Family(user=begin.user, executable=begin.executable, nodes=begin.nodes)
+
+
 class JobArchive:
     """The controller's jobs in its store."""
 
@@ -263,12 +270,43 @@ class JobArchive:
         return number.isascii() and number.isdigit() and int(number) <= self.store.memory.serial
 
     def knowledge(self, job: JobEntry) -> Knowledge | None:
-        """Return what is known of a job's family."""
+        """Return what is known of a job's application, with what its class suggests."""
         begin = job.begin
-        recalled = self.store.recall(
-            Family(user=begin.user, executable=begin.executable, nodes=begin.nodes)
-        )
-        return None if recalled is None else recalled.knowledge
+        recalled = self.store.recall(_family(begin))
+        known = Knowledge() if recalled is None else recalled.knowledge
+        hinted = AccessClass.of(begin.hints.pattern, begin.hints.request)
+        known = self.store.families.with_prior(begin.user, known, hinted)
+        return None if recalled is None and known.prior is None else known
+
+    def learn(self, job: Job, io_nodes: int, phase: ObservedPhase) -> None:
+        """Keep what a phase shows of its application."""
+        family = Family(user=job.user, executable=job.executable, nodes=job.nodes)
+        known = self.store.families.known(family)
+        self.store.learn(family, known.plus(io_nodes, phase, self._clock()))
+
+    def keep_class(self, job: JobEntry, pattern: str, request_size: int) -> None:
+        """Keep the access pattern that was detected, if it changed."""
+        family = _family(job.begin)
+        known = self.store.families.known(family)
+        if (known.pattern, known.request_size) != (pattern, request_size):
+            newer = replace(
+                known, pattern=pattern, request_size=request_size, updated=self._clock()
+            )
+            self.store.learn(family, newer)
+
+    def keep_tuned(
+        self, job: JobEntry, context: Context, parameter: str, value: Value, rate: float
+    ) -> None:
+        """Keep how fast an I/O node served a job's application alone with a value."""
+        family = _family(job.begin)
+        known = self.store.families.known(family)
+        tuned = known.tuned.plus(context, parameter, value, rate)
+        self.store.learn(family, replace(known, tuned=tuned, updated=self._clock()))
+
+    def own_knowledge(self, job: JobEntry) -> Knowledge:
+        """Return what is known of a job's application, or of its nearest size, without a prior."""
+        recalled = self.store.recall(_family(job.begin))
+        return Knowledge() if recalled is None else recalled.knowledge
 
     def resumed(self, job: JobEntry, earlier: JobRecord) -> None:
         """Continue an earlier job: keep its start time, and no longer count it as lost."""
@@ -287,27 +325,9 @@ class JobArchive:
         """Keep the progress of a running job."""
         self.store.running(record)
 
-    def ended(self, record: JobRecord, *, remapped: bool) -> None:
-        """Keep a job that ended, and what its phases teach about its family."""
+    def ended(self, record: JobRecord) -> None:
+        """Keep a job that ended."""
         self.store.ended(record)
-        if record.turn_waited_seconds is None or not record.phases:
-            return
-        family = Family(user=record.user, executable=record.executable, nodes=record.nodes)
-        recalled = self.store.recall(family)
-        curve = {} if recalled is None else dict(recalled.knowledge.curve or {})
-        if not remapped and record.bandwidth:  # it had this number of I/O nodes all the time
-            curve[len(record.io_nodes)] = record.bandwidth
-        self.store.learn(
-            family,
-            Knowledge(
-                w_iter=record.w_iter,
-                observations=record.phases,
-                phase_bytes=record.phase_bytes,
-                bandwidth=record.bandwidth,
-                curve=curve or None,
-                updated=self._clock(),
-            ),
-        )
 
     def reported_late(self, record: JobRecord, lost: JobRecord | None) -> None:
         """Keep a job whose end alone was reported; `lost`: it was counted as lost before."""

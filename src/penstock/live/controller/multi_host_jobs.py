@@ -6,7 +6,7 @@ the job begins with the first member's phase, and ends with the last.
 
 from dataclasses import dataclass, field
 
-from penstock.live.controller.turns import PhaseReport
+from penstock.live.controller.turn_state import PhaseReport
 from penstock.live.protocol import messages
 from penstock.model import JobId
 

@@ -61,6 +61,11 @@ class Peer:
         """Tell whether it may know paths of a user: its own, or any if it is the deployment's."""
         return self.uid is not None and self.uid in (0, os.geteuid(), uid_of(user))
 
+    def check_own(self, user: str, what: str) -> None:
+        """Refuse a peer that is neither this user nor the deployment's user or root."""
+        if not self.may_read(user):
+            raise RefusedError(f"{self} cannot {what} of user {user!r}")
+
     def check_rule(self, what: str) -> None:
         """Refuse a peer that is neither the deployment's user nor root on this host."""
         if self.uid is None:

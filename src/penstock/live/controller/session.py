@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.errors import InputError
+from penstock.live.controller.application_requests import REQUESTS
 from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.peer import Peer, RefusedError
@@ -26,6 +27,7 @@ _TO_CONTROLLER = (
     | messages.Remap
     | messages.SetMode
     | messages.GetStatus
+    | REQUESTS
     | messages.Stop
     | messages.RegisterNode
 )
@@ -42,6 +44,7 @@ class Session:
         self._link: IoNodeLink | None = None
         self._inside = False
         self._user: str | None = None  # who is charged for its job
+        self._applications = controller.application_requests(peer)
 
     def enter(self) -> messages.Failure | None:
         """Count the connection; return the answer if there are too many."""
@@ -114,6 +117,12 @@ class Session:
                     await self._controller.status(),
                     directories=self._controller.jobs.directories(self._peer.may_read),
                 )
+            case (
+                messages.GetApplications()
+                | messages.ImportKnowledge()
+                | messages.ForgetApplications()
+            ):
+                return self._applications.answer(message)
             case messages.Stop():
                 self._peer.check_rule("stop the deployment")
                 await self._controller.stop()

@@ -11,7 +11,8 @@ from msgspec import structs
 from penstock.files import reason
 from penstock.live.controller.io_nodes import IoNode
 from penstock.live.controller.policy_watch import Watch
-from penstock.live.controller.turns import Phase, Turns, TurnState
+from penstock.live.controller.turn_state import Phase, TurnState
+from penstock.live.controller.turns import Turns
 from penstock.live.deployment.spec import ANSWER_TIMEOUT
 from penstock.live.protocol import messages
 from penstock.live.protocol.io_node_record import IoNodeRecord
@@ -43,11 +44,17 @@ async def site_status(controller: "Controller") -> messages.Status:
         direct_bytes=totals.direct_bytes,
         fail_open_total=totals.fail_opens,
         policy=turn_service.policy,
+        scope=turn_service.header.scope,
         mode=turn_service.modes.site,
         bandwidth=turn_service.turns.ledger.site.bandwidth,
         modes=turn_service.modes.users,
         turns=turn_service.turns.turns,
         tuning=None if controller.tuning is None else controller.tuning.status(),
+        allocation=(
+            None
+            if turn_service.allocations is None
+            else turn_service.allocations.status(controller.moves)
+        ),
         refused=controller.refusals.total,
         policy_failures=turn_service.failures,
     )
@@ -73,6 +80,7 @@ async def _io_node(controller: "Controller", io_node: IoNode) -> IoNodeRecord:
         if not isinstance(answer, messages.Failure):
             counters = structs.asdict(answer)
             del counters["node"]
+            counters["bytes"] = answer.read_bytes + answer.write_bytes
             return structs.replace(record, **fields | counters | {"state": "serving"})
         why = answer.error
     except TimeoutError:

@@ -4,6 +4,10 @@ Every interval all I/O nodes are asked for their observations; what the Councils
 the site's mode is enforce. The learned state is saved every few seconds, one file per policy, and
 the next controller continues from it; a damaged file is moved aside, never overwritten. The model
 of access patterns is loaded again when its file changes.
+
+What was learnt while an I/O node served one application alone is also kept with that application,
+by access pattern: the next run of it starts from there, and its I/O nodes prefer it to what other
+applications with the same pattern did best with.
 """
 
 import asyncio
@@ -12,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -20,15 +24,16 @@ from penstock.config.tuning import TuningSection
 from penstock.core.council import Council, Experience
 from penstock.errors import InputError
 from penstock.files import reason, replacing
-from penstock.learn.detection.model import Model, load, shipped
+from penstock.learn.knowledge import Knowledge
+from penstock.learn.tuned import TunedValues, pattern_of
+from penstock.live.controller.detection import Detection, ModelFile, query
 from penstock.live.controller.io_nodes import IoNodes
+from penstock.live.controller.job_table import JobEntry
 from penstock.live.protocol import messages as wire
 from penstock.live.protocol.io_node_record import NodeTuning, TuningStatus
-from penstock.model import Tune
+from penstock.model import Context, Observation, Tune, Value
 
 FORMAT = 1
-AT_A_TIME, APART = 64, 0.01
-"""I/O nodes that are queried together, and the seconds until the next ones."""
 SAVE_INTERVAL = 10.0
 """Seconds between two checkpoints of the learned state."""
 
@@ -81,33 +86,17 @@ class Checkpoint:
         return next(path for path in names if not path.exists())
 
 
-class ModelFile:
-    """The model in use: the built-in one, or a file that may be replaced at any time."""
+class Applications(Protocol):
+    """What is kept of applications: a JobArchive."""
 
-    def __init__(self, path: str) -> None:
-        self._path = Path(path) if path else None
-        self._changed = self._stamp()
-        self.model = shipped() if self._path is None else load(self._path)
+    def keep_tuned(
+        self, job: JobEntry, context: Context, parameter: str, value: Value, rate: float
+    ) -> None:
+        """Keep how fast an I/O node served a job's application alone with a value."""
 
-    def refresh(self) -> Model | None:
-        """Return the model if its file has changed and can be read, else None."""
-        if self._path is None or (stamp := self._stamp()) == self._changed:
-            return None
-        self._changed = stamp
-        try:
-            self.model = load(self._path)
-        except InputError as error:
-            log.warning("the model is not replaced: %s", error)
-            return None
-        log.info("access patterns are now detected by %s", self._path)
-        return self.model
-
-    def _stamp(self) -> tuple[int, int]:
-        try:
-            stat = self._path.stat() if self._path is not None else None
-        except OSError:
-            stat = None
-        return (0, 0) if stat is None else (stat.st_mtime_ns, stat.st_ino)
+    def own_knowledge(self, job: JobEntry) -> Knowledge:
+        """Return what is known of a job's application."""
+        ...
 
 
 class Tuning:
@@ -121,13 +110,16 @@ class Tuning:
         folder: Path,
         *,
         enforced: Callable[[], bool],
+        detection: Detection | None = None,
+        applications: Applications | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.section = section
         self.parameters = section.parameters(settings.given())
         _check(section, self.parameters, settings)
-        self._io_nodes = io_nodes
+        self._io_nodes, self._detection = io_nodes, detection
+        self._applications = applications
         self._enforced, self._clock = enforced, clock
         self._interval, self._deadline = section.seconds()
         self._model = ModelFile(section.model)
@@ -229,21 +221,9 @@ class Tuning:
 
     async def _round(self) -> None:
         """Query all I/O nodes, and choose, without those that do not answer in time."""
-        serving = [n for n in self._io_nodes.nodes if n.node is not None]
-        for io_node in serving:
-            if io_node.link is None and not io_node.remote:
-                await self._io_nodes.link(io_node)
+        numbers = [io_node.number for io_node in self._io_nodes.nodes]
         until = self._clock() + self._deadline
-        numbers = [io_node.number for io_node in serving]
-        groups = []
-        # In groups: otherwise the last report would wait until all others are handled.
-        for k in range(0, len(numbers), AT_A_TIME):
-            requests = dict.fromkeys(numbers[k : k + AT_A_TIME], wire.GetObservation())
-            within = max(until - self._clock(), 0.001)
-            asking = self._io_nodes.ask_each(requests, wire.NodeObservation, self._receive, within)
-            groups.append(asyncio.create_task(asking))
-            await asyncio.wait(groups[-1:], timeout=APART)  # a slow one delays no others
-        await asyncio.gather(*groups)
+        await query(self._io_nodes, numbers, self._receive, until=until, clock=self._clock)
         self.experience.teach()
         for council in self.councils:
             self._set(council.choose())
@@ -254,7 +234,52 @@ class Tuning:
     def _receive(self, number: int, answer: Any) -> None:
         if isinstance(answer, wire.NodeObservation):
             with _isolated("a report"), suppress(ConnectionError):  # invalid: as if none came
-                self._council(number).observed(number, answer.to_observation(), answer.settings)
+                self._observed(number, answer.to_observation(), answer)
+
+    def _observed(
+        self, number: int, observation: Observation, report: wire.NodeObservation
+    ) -> None:
+        council = self._council(number)
+        reward = council.observed(number, observation, report.settings)
+        if self._detection is None:
+            return
+        job = self._detection.application(number, observation, report.jobs)
+        context = council.last[number].context if number in council.last else None
+        if not observation.moved:
+            return  # whoever it served before may go on
+        if job is None or context is None:
+            council.prefer(number, {})
+            return
+        self._detection.detected(job, context, observation.moved)
+        if self._applications is not None:
+            if reward is not None:
+                self._applications.keep_tuned(
+                    job, context, reward.parameter, reward.value, reward.rate
+                )
+            tuned = self._applications.own_knowledge(job).tuned
+            council.prefer(number, self._best(tuned, pattern_of(context)))
+
+    def began(self, job: JobEntry, numbers: Iterable[int]) -> None:
+        """A job begins, and these I/O nodes serve its application alone."""
+        if self._applications is None:
+            return
+        known = self._applications.own_knowledge(job)
+        values = self._best(known.tuned, known.tuned.usual(known.pattern))
+        if not values:
+            return
+        with _isolated("a job that begins"):
+            tunes = []
+            for number in numbers:
+                self._council(number).prefer(number, values)
+                tunes.append(self._council(number).begin(number))
+            self._set(tune for tune in tunes if tune is not None)
+        log.info("job %s: its I/O nodes start from what its application did best with", job.id)
+
+    def _best(self, tuned: TunedValues, pattern: str | None) -> dict[str, Value]:
+        if pattern is None:
+            return {}
+        best = {p.name: tuned.best(pattern, p.name, p.values) for p in self.parameters}
+        return {name: value for name, value in best.items() if value is not None}
 
     def _set(self, tunes: Iterable[Tune]) -> None:
         if self._applied():

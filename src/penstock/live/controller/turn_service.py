@@ -14,21 +14,40 @@ import msgspec
 
 from penstock.config import Config
 from penstock.config.sections import MODES
+from penstock.core.arbiter import EXPLORE
 from penstock.core.ledger import knows
+from penstock.errors import InputError
+from penstock.learn.observations import ObservedPhase
+from penstock.live.controller.arbitration import Allocations, with_arbitration
 from penstock.live.controller.core_inputs import policy_job, record_header
 from penstock.live.controller.gate_slices import GateSlicer
+from penstock.live.controller.io_node_map import IoNodePath, same_count
+from penstock.live.controller.io_node_weights import OutOfTurn
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.modes import DEFAULT, Modes
 from penstock.live.controller.multi_host_jobs import MultiHostJob, MultiHostJobs
 from penstock.live.controller.policy_watch import Watch, failure_text, unwatched
 from penstock.live.controller.status import TurnWaits, with_progress, with_turn
-from penstock.live.controller.turns import PhaseReport, Release, Turns, TurnState
+from penstock.live.controller.turn_state import PhaseReport, Release, TurnState
+from penstock.live.controller.turns import FILE_SYSTEM, Turns
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.messages import COUNTER_INTERVAL
 from penstock.live.protocol.users import canonical_user
 from penstock.live.store import Knowledge
-from penstock.model import Action, Admit, Assign, Hold, JobId, WakeAt
+from penstock.model import (
+    Action,
+    Admit,
+    Assign,
+    Hold,
+    Job,
+    JobId,
+    NodeDown,
+    NodeUp,
+    Pinned,
+    ResourceId,
+    WakeAt,
+)
 from penstock.records import RecordWriter
 
 _HEARTBEAT = {mode: messages.Heartbeat(mode=mode) for mode in MODES}
@@ -52,26 +71,39 @@ class TurnService:
         *,
         io_nodes: int,
         send: Callable[[JobId, messages.Message], None],
-        set_weights: Callable[[Mapping[JobId, float]], None],
-        is_direct: Callable[[JobId], bool],
+        set_weights: Callable[[Mapping[JobId, float], OutOfTurn], None],
+        path: Callable[[JobId], IoNodePath],
         assign: Callable[[Assign], None],
+        learn: Callable[[Job, int, ObservedPhase], None] = lambda *_: None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         emulated: bool = False,
         watch: Watch = unwatched,
     ) -> None:
         """`send` sends a message to a job, `set_weights` the weights of jobs to the I/O nodes.
-
-        `watch` ends decisions that take too long.
+        `path` returns the I/O nodes that a job can use now, `learn` takes each phase that is over
+        with the number of I/O nodes that its job had from its beginning to its end. `watch` ends
+        decisions that take too long.
         """
         self._watch = watch
         self._clock = clock
-        self.header = record_header(
+        header = record_header(
             config, io_nodes, epoch=wall_clock() - clock(), now=clock(), emulated=emulated
         )
+        self.header = with_arbitration(header, config)
         knows(config.sharing.sharing().needs)
-        self.turns = Turns(*self.header.manager())
+        config.live.check_partitions(io_nodes)
+        if config.sharing.scope == "io-node" and not io_nodes:
+            raise InputError(
+                "sharing.scope is 'io-node', and there is no I/O node; give --io-nodes, or "
+                "sharing.scope = 'file-system'"
+            )
+        arbiter = self.header.arbiter()
+        self.allocations = None if arbiter is None else Allocations(self.header, arbiter)
+        """What was decided on jobs' I/O nodes; None: nothing is."""
+        self.turns = Turns(*self.header.manager(arbiter))
         self.policy = config.sharing.policy
+        self._live = config.live
         self.modes = Modes(config.live.mode, config.live.users)
         self.lease, self.longest_wait = config.live.seconds()
         # A silent agent may keep its job waiting until its gate opens by itself: for a lease after
@@ -83,7 +115,10 @@ class TurnService:
         self.weights: dict[JobId, float] = {}
         """The weights that the I/O nodes were sent."""
         self._send, self._set_weights, self._assign = send, set_weights, assign
-        self._is_direct = is_direct
+        self._path, self._learn = path, learn
+        self._by_io_node = config.sharing.scope == "io-node"
+        self._out_of_turn: dict[ResourceId, set[JobId]] = {}
+        """What the I/O nodes were sent, by I/O node."""
         self._slicer = GateSlicer(self._direct_weights, self._set_gate)
         self._multi_host = MultiHostJobs()
         self._jobs: dict[JobId, JobEntry] = {}
@@ -128,6 +163,7 @@ class TurnService:
         for id, state in self.turns.states.items():
             if state.phase is not None:
                 state.phase.set_mode(self._mode(id))
+        self.turns.note_overlap()
         for id, _ in list(self.turns.waiting()):
             self.turns.observer.phase_changed(id)
         self._update_weights(self.turns.weights())
@@ -135,6 +171,9 @@ class TurnService:
         self._send_weights(
             {id: 1.0 for id in self.weights if self.modes.of(users[id]) != "enforce"}
         )
+        if self.allocations is not None:  # what was only shown until now
+            for id, resources in self.allocations.arbiter.assigned.items():
+                self._give(Assign(job=id, resources=resources))
 
     # Jobs and their phases.
 
@@ -150,9 +189,39 @@ class TurnService:
             return
         self._serial += 1
         model = policy_job(job.id, self._serial, job.begin, knowledge)
-        bandwidth = knowledge.bandwidth or 0.0
-        volume = job.begin.hints.volume or knowledge.phase_bytes
-        self._decide(partial(self.turns.started, self._clock(), model, bandwidth, volume))
+        model = replace(model, host=job.host, partition=self._live.tied(job.begin.partition))
+        if self.modes.of(job.begin.user) == "enforce":
+            model = replace(model, hints={**model.hints, EXPLORE: 1.0})
+        if job.pinned:
+            self.pinned(job)
+        volume = job.begin.hints.volume or model.volume
+        resumes = job.reconnected is not None
+        self._decide(partial(self.turns.started, self._clock(), model, volume, resumes=resumes))
+        self.turns.states[job.id].use(same_count(self._paths(job.id)))
+
+    def pinned(self, job: JobEntry) -> None:
+        """A job, or a person, asked for its I/O nodes: it keeps them."""
+        whole = self._multi_host.find(job.id)
+        if whole is not None:
+            event = Pinned(time=self._clock(), job=whole.id, resources=job.io_nodes)
+            self._decide(partial(self.turns.resources_changed, event))
+
+    def node_up(self, node: messages.Node) -> None:
+        """An I/O node serves: on its host, or its user's jobs over TCP."""
+        host = "" if node.transport == "unix" else None
+        event = NodeUp(
+            time=self._clock(),
+            resource=node.number,
+            user=node.user,
+            host=host,
+            partitions=self._live.partitions_of(node.number),
+        )
+        self._decide(partial(self.turns.resources_changed, event))
+
+    def node_down(self, number: int) -> None:
+        """An I/O node is gone."""
+        event = NodeDown(time=self._clock(), resource=number)
+        self._decide(partial(self.turns.resources_changed, event))
 
     def ended(self, job: JobEntry) -> None:
         """A job, or a member of it, is gone."""
@@ -184,6 +253,8 @@ class TurnService:
         if not whole.begin_phase(job.id, message.phase):
             self._join_phase(job.id, message.phase, whole)
             return
+        paths = self._paths(whole.id)
+        self.turns.states[whole.id].use(same_count(paths))
         self._decide(
             partial(
                 self.turns.phase_began,
@@ -191,12 +262,15 @@ class TurnService:
                 whole.id,
                 whole.phase,
                 message.bytes,
+                resources=self._resources(paths),
                 resumes=resumes,
                 transferring=message.transferring if self._is_enforced(whole.id) else None,
                 mode=self._mode(whole.id),
             )
         )
         phase = self.turns.states[whole.id].phase
+        if phase is not None:
+            phase.paths = paths
         if phase is not None and phase.released:  # it went on transferring: no action says so
             self._update_weights({whole.id: phase.weight})
 
@@ -257,7 +331,7 @@ class TurnService:
         id = self.turn_id(record.id)
         if id is None or id not in self.turns.states:
             return record
-        return with_turn(
+        record = with_turn(
             record,
             self.turns,
             id,
@@ -266,6 +340,13 @@ class TurnService:
             now=self._clock(),
             watch=self._watch,
         )
+        return record if self.allocations is None else self._with_allocation(record, id)
+
+    def _with_allocation(self, record: JobRecord, id: JobId) -> JobRecord:
+        assert self.allocations is not None
+        decided = self.allocations.of(id, self.turns.manager.jobs[id], self._clock())
+        would = None if decided is None or record.mode == "enforce" else decided.io_nodes
+        return msgspec.structs.replace(record, allocation=decided, would_have=would)
 
     # Background work.
 
@@ -315,23 +396,27 @@ class TurnService:
         for action in actions:
             match action:
                 case Admit(job=id, weight=weight):
-                    weights[id] = weight
-                    if self.turns.begins_turn(id):
+                    if self.turns.begins_turn(id) and id not in weights:
                         self._send_turn(id, messages.Turn(phase=0, weight=weight))
+                    weights[id] = weight
                 case Release(job=id, weight=weight, failed=failed):
                     weights[id] = weight
                     turn = messages.Turn(phase=0, weight=weight, overdue=True, failed=failed)
                     self._send_turn(id, turn)
-                case Hold(job=id):
+                case Hold(job=id) if self.turns.is_waiting(id):
                     behind = self.turns.manager.ahead_of(id)
                     self._send_turn(id, messages.Hold(phase=0, behind=behind))
                 case Assign():
-                    for member in self._multi_host.by_id[action.job].members:
-                        self._assign(replace(action, job=member))
+                    self._give(action)
                 case WakeAt(time=due):
                     delay = max(due - self._clock(), 0.0)
                     asyncio.get_running_loop().call_later(delay, self._wake)
         self._update_weights(weights)
+
+    def _give(self, assign: Assign) -> None:
+        """Give all members of a job its I/O nodes."""
+        for member in self.members(assign.job):
+            self._assign(replace(assign, job=member))
 
     def _wake(self) -> None:
         self._decide(partial(self.turns.woke, self._clock()))
@@ -357,7 +442,28 @@ class TurnService:
         ended = None if whole is None else whole.end_phase(member, report)
         if whole is not None and ended is not None:
             self._count_wait(whole.id, ended.waited)
+            self._observe(whole.id, ended)
             self._decide(partial(self.turns.phase_ended, self._clock(), whole.id, ended))
+
+    def _observe(self, id: JobId, report: PhaseReport) -> None:
+        """Learn from a phase that is over, if its job had the same I/O nodes all the time."""
+        state = self.turns.states[id]
+        phase = state.phase
+        if phase is None or phase.number != report.number or report.small:
+            return
+        count = same_count(phase.paths)
+        if count is not None and phase.paths == self._paths(id):
+            self._learn(self.turns.manager.jobs[id], count, state.observation(phase, report))
+
+    def _resources(self, paths: Mapping[JobId, IoNodePath]) -> tuple[ResourceId, ...]:
+        """Return what a phase on these paths takes turns on."""
+        if not self._by_io_node:
+            return (FILE_SYSTEM,)
+        return tuple(sorted({number for path in paths.values() for number in path.numbers}))
+
+    def _paths(self, id: JobId) -> dict[JobId, IoNodePath]:
+        # A member that is ending is no longer on any path.
+        return {member: self._path(member) for member in self.members(id) if member in self._jobs}
 
     def _state(self, member: JobId) -> TurnState | None:
         id = self.turn_id(member)
@@ -401,7 +507,7 @@ class TurnService:
             # Agents keep the gate of a phase without a turn open.
             if self.turns.has_turn(id)
             and self._is_enforced(id)
-            and all(map(self._is_direct, self.members(id)))
+            and same_count(self._paths(id)) == 0
         }
 
     def _set_gate(self, id: JobId, open_: bool) -> None:
@@ -420,6 +526,16 @@ class TurnService:
     def _send_weights(self, weights: Mapping[JobId, float]) -> None:
         """Send the weights of all jobs to the I/O nodes, if one changed: they keep no others."""
         changed = {job: w for job, w in weights.items() if self.weights.get(job, 1.0) != w}
-        if changed:
+        out_of_turn = self._find_out_of_turn() if self._by_io_node else {}
+        if changed or out_of_turn != self._out_of_turn:
             self.weights |= changed
-            self._set_weights(dict(self.weights))
+            self._out_of_turn = out_of_turn
+            self._set_weights(dict(self.weights), out_of_turn)
+
+    def _find_out_of_turn(self) -> dict[ResourceId, set[JobId]]:
+        """Return the members, by I/O node, that have there what others leave."""
+        members = {
+            io_node: {member for id in jobs if self._is_enforced(id) for member in self.members(id)}
+            for io_node, jobs in self.turns.out_of_turn().items()
+        }
+        return {io_node: jobs for io_node, jobs in members.items() if jobs}

@@ -1,19 +1,32 @@
 """Who transfers now: phases as agents report them in, actions of the Manager out.
 
-The file system is one resource that all phases share, as in paper io-sets (Section III); how many
-I/O nodes a job has is the arbiter's decision. There is no clock, socket or message here: the turn
-service has those.
+Turns are taken on the resources that a phase names: the file system, which all phases share (paper
+io-sets, Section III), or the I/O nodes that it goes through, so that jobs behind different ones do
+not wait for each other (paper packs, Section 4.3). How many I/O nodes a job has is the arbiter's
+decision. There is no clock, socket or message here: the turn service has those.
+
+A phase on several I/O nodes transfers as soon as it has its turn on one of them. If it waited for
+all, two phases could each have what the other waits for.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 from penstock.core.ledger import Ledger, decide
 from penstock.core.manager import Manager
-from penstock.core.wait import Wait, heaviest, release_overdue
-from penstock.learn.phases import MEASURABLE
+from penstock.core.wait import heaviest, release_overdue
+from penstock.live.controller.turn_state import (
+    Phase,
+    PhaseEstimate,
+    PhaseObserver,
+    PhaseReport,
+    Release,
+    TurnState,
+)
 from penstock.model import (
+    DIRECT_PATH,
     Action,
     Admit,
     Event,
@@ -22,127 +35,22 @@ from penstock.model import (
     JobEnded,
     JobId,
     JobStarted,
+    NodeDown,
+    NodeUp,
     PhaseBegan,
     PhaseEnded,
+    Pinned,
     ResourceId,
     Woke,
 )
 
 FILE_SYSTEM: ResourceId = 0
-"""The resource of all turns. In Assign, 0 is the first I/O node: numbers of another kind."""
-BANDWIDTH_DECAY = 0.05
-"""Part by which a job's best bandwidth counts less with every later phase."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """The job transfers without a turn: it waited too long, or the policy `failed`.
-
-    No action: the Manager does not decide it, and no record contains it.
-    """
-
-    job: JobId
-    weight: float = 1.0
-    failed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseReport:
-    """A phase that is over, as its job measured it."""
-
-    number: int
-    bytes: int
-    seconds: float  # from its turn, or its beginning if there was none, to its last call
-    waited: float  # seconds
-    idle: float = 0.0  # seconds since its last call
-    small: bool = False  # it turned out too small to count as a phase
-
-
-@dataclass(slots=True, kw_only=True)
-class Phase(Wait):
-    """A phase in progress."""
-
-    number: int
-    alone: bool = True  # no other phase was in progress meanwhile
-    mode: str = "enforce"  # of its job, now
-    observed: bool = False  # for a part of it at least, its job was not made to wait
-
-    def set_mode(self, mode: str) -> None:
-        """Note the mode of its job from now on."""
-        self.mode = mode
-        self.observed = self.observed or mode != "enforce"
-
-    @property
-    def moves_since(self) -> float | None:
-        """When it began to move data; None: it waits. A phase that is observed never waits."""
-        return self.transfers_since if self.mode == "enforce" else self.began
-
-
-@dataclass(slots=True, kw_only=True)
-class TurnState:
-    """A job's phase in progress, and totals over its earlier ones."""
-
-    phase: Phase | None = None
-    suspended: Phase | None = None  # it yielded its turn, or fell silent: its end is to come
-    phases: int = 0
-    bytes: int = 0
-    modes: Counter[str] = field(default_factory=Counter)
-    """Its phases by the mode in which they ended."""
-    waited: float = 0.0
-    would_have_waited: float = 0.0  # in phases, or parts of them, that were only observed
-    transferred: float = 0.0
-    bandwidth: float = 0.0  # bytes per second: of its best phase, fading, or of its family
-    best: float = 0.0  # bytes per second, of the best phase of this run
-    alone: bool = False  # one of its phases was alone: `bandwidth` is what it can do
-    volume: float | None = None  # bytes per phase, according to its user or its family
-    last_report: float = 0.0
-
-    def isolated(
-        self, moved: int, seconds: float, *, alone: bool = True, site: float | None = None
-    ) -> float:
-        """Return how long a phase would have taken alone, and update the bandwidth.
-
-        Beside others a job shows less than it can do: until one of its phases was alone, the
-        `site`'s bandwidth counts if it is higher. A phase too short to measure counts as reported.
-        """
-        if moved <= 0 or seconds < MEASURABLE:
-            return max(seconds, 0.0)
-        self.best = max(moved / seconds, self.best)
-        self.bandwidth = max(moved / seconds, self.bandwidth * (1 - BANDWIDTH_DECAY))
-        self.alone = self.alone or alone
-        usual = 0.0 if self.alone or site is None else site
-        return moved / max(self.bandwidth, usual)
-
-    def expected_bytes(self) -> float | None:
-        """Return the bytes of its next phase: the mean so far, else `volume`."""
-        return self.bytes / self.phases if self.phases else self.volume
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseEstimate:
-    """What a phase is expected to be before it begins; None: not known."""
-
-    seconds: float | None  # alone
-    bytes: float | None
-    resumes: bool = False  # it continues a phase that yielded its turn
-
-
-class PhaseObserver:
-    """Follows phases as they come and go, for the dashboard; this one ignores them."""
-
-    def phase_expected(self, job: JobId, estimate: PhaseEstimate) -> None:
-        """A phase is about to begin."""
-
-    def phase_changed(self, job: JobId) -> None:
-        """A phase waits, or transfers, from now on."""
-
-    def phase_ended(self, job: JobId, time: float, report: PhaseReport | None) -> None:
-        """A phase ended at a time; without a report it was interrupted."""
+"""What turns are taken on where `sharing.scope` is the file system; else they are I/O nodes'."""
 
 
 @dataclass(slots=True)
 class Turns:
-    """The turns of the jobs of one file system; every method returns what to do."""
+    """The turns of a site's jobs; every method returns what to do."""
 
     manager: Manager
     ledger: Ledger
@@ -154,15 +62,19 @@ class Turns:
     fastest: float = 0.0  # bytes per second, over all phases so far
     observer: PhaseObserver = field(default_factory=PhaseObserver)
     _in_phase: set[JobId] = field(default_factory=set, init=False)
+    _silent: set[JobId] = field(default_factory=set, init=False)
+    """Jobs whose turn was taken, and which may still be transferring."""
 
     def __post_init__(self) -> None:
         self.ledger.attend(self.manager)
 
     def started(
-        self, now: float, job: Job, bandwidth: float = 0.0, volume: float | None = None
+        self, now: float, job: Job, volume: float | None = None, *, resumes: bool = False
     ) -> list[Action]:
-        """A job begins; `bandwidth` and `volume` (bytes per phase) are those of its family."""
-        self.states[job.id] = TurnState(bandwidth=bandwidth, last_report=now, volume=volume)
+        """A job begins, or `resumes`; `volume`: bytes per phase, as its user or the store says."""
+        self.states[job.id] = TurnState(
+            curve=job.own_curve, last_report=now, volume=volume, idle_since=None if resumes else now
+        )
         return self._handle(JobStarted(time=now, job=job))
 
     def ended(self, now: float, job: JobId) -> list[Action]:
@@ -173,6 +85,7 @@ class Turns:
             actions = self._interrupt(now, job)
         finally:  # whatever a policy raises, the job is gone
             del self.states[job]
+            self._silent.discard(job)
             after = self._handle(JobEnded(time=now, job=job))
         return actions + after
 
@@ -187,11 +100,12 @@ class Turns:
         number: int,
         volume: float | None = None,
         *,
+        resources: tuple[ResourceId, ...] = (FILE_SYSTEM,),
         resumes: bool = False,
         transferring: float | None = None,
         mode: str = "enforce",
     ) -> list[Action]:
-        """A job asks for its turn, to move `volume` bytes if it says so.
+        """A job asks for its turn on these resources, to move `volume` bytes if it says so.
 
         `resumes`: it asks again for a turn that it yielded. `transferring`: it has been
         transferring for these seconds, and continues whether or not it gets a turn.
@@ -201,26 +115,35 @@ class Turns:
             actions = self._interrupt(now, job)  # a phase whose end was not reported
         finally:  # whatever a policy raises: the phase is there to be released
             state.last_report = now
-            state.phase = Phase(number=number, began=now, since=now, alone=self._join(job))
+            state.phase = Phase(number=number, began=now, since=now, resources=resources)
+            if state.idle_since is not None:
+                state.phase.compute = max(now - state.idle_since, 0.0)
+            self._in_phase.add(job)
+            self._silent.discard(job)
             state.phase.set_mode(mode)
             if transferring is not None:
-                state.phase.weight = self._heaviest()
+                state.phase.weight = self._heaviest()(state.phase)
                 state.phase.began -= transferring
                 state.phase.released, state.phase.transfers_since = True, state.phase.began
+                state.phase.alone = False  # nobody knows what it was beside
         suspended, state.suspended = state.suspended, None
         resumed = resumes and suspended is not None
         if suspended is not None and resumed:
-            state.phase.waited = suspended.waited
-            state.phase.observed |= suspended.observed
+            state.phase.resume(suspended)
         io = self.expected_seconds(job, volume)
         moves = state.expected_bytes() if volume is None else volume
         self.observer.phase_expected(job, PhaseEstimate(seconds=io, bytes=moves, resumes=resumed))
-        event = PhaseBegan(time=now, job=job, resources=(FILE_SYSTEM,), io=io, resumes=resumed)
+        event = PhaseBegan(time=now, job=job, resources=resources, io=io, resumes=resumed)
         actions += self._handle(event)
-        if state.phase.admitted is None:
+        if not resources:  # there is nothing to wait for, and nothing for the Manager to say
+            turn = Admit(job=job, resource=DIRECT_PATH, weight=1.0, max_share=1.0)
+            self._apply(turn)
+            actions.append(turn)
+        elif state.phase.admitted is None:
             self.observer.phase_changed(job)
             if state.phase.is_waiting:
-                actions.append(Hold(job=job, resource=FILE_SYSTEM))
+                actions.append(Hold(job=job, resource=resources[0]))
+        self.note_overlap()
         return actions
 
     def yield_turn(self, now: float, job: JobId) -> list[Action]:
@@ -233,6 +156,7 @@ class Turns:
         """A job reports that its phase is over."""
         state = self.states[job]
         state.last_report, state.suspended = now, None
+        self._silent.discard(job)
         phase = state.phase
         if phase is None or phase.number != report.number:
             return []
@@ -256,21 +180,37 @@ class Turns:
         """The time of an earlier WakeAt has come."""
         return self._handle(Woke(time=now))
 
+    def resources_changed(self, event: NodeUp | NodeDown | Pinned) -> list[Action]:
+        """A resource comes or goes, or a job is pinned to some."""
+        return self._handle(event)
+
     def release_overdue(self, now: float, longest: float) -> list[Release]:
         """Release phases that waited for longer than any may; their order stays as it is."""
-        weight = self._heaviest()
-        overdue = list(release_overdue(list(self.waiting()), now, longest, lambda _: weight))
+        waiting, beside = dict(self.waiting()), self._heaviest()
+        # Releases of one instant do not change each other's weight.
+        weights = {job: beside(phase) for job, phase in waiting.items()}
+        overdue = list(release_overdue(waiting.items(), now, longest, weights.__getitem__))
         for job, _ in overdue:
             self.observer.phase_changed(job)
+        self.note_overlap()
         return [Release(job=job, weight=phase.weight) for job, phase in overdue]
 
     def release_all(self, now: float) -> list[Release]:
-        """Release all waiting phases: the policy that should have admitted them failed."""
-        waiting, weight = list(self.waiting()), self._heaviest()
-        for job, phase in waiting:
-            phase.release(now, weight)
+        """Release all waiting phases: the policy that should have admitted them failed.
+
+        So are those that it admitted before it failed, since nobody has told them yet.
+        """
+        untold = {job: phase.weight for job, phase in self._phases() if self.begins_turn(job)}
+        waiting, beside = dict(self.waiting()), self._heaviest()
+        weights = {job: beside(phase) for job, phase in waiting.items()}
+        for job, phase in waiting.items():
+            phase.release(now, weights[job])
             self.observer.phase_changed(job)
-        return [Release(job=job, weight=weight, failed=True) for job, _ in waiting]
+        self.note_overlap()
+        return [
+            Release(job=job, weight=weight, failed=True)
+            for job, weight in (untold | weights).items()
+        ]
 
     def suspend_silent(self, now: float, longest: float) -> list[Action]:
         """Take the turns of jobs that have not reported for this long: others wait for them."""
@@ -283,6 +223,7 @@ class Turns:
             if (phase := state.phase) is not None:
                 phase.release(now, phase.weight)
                 state.suspended = phase
+        self._silent.update(silent)
         return [action for job in silent for action in self._interrupt(now, job)]
 
     def excuse_silence(self, now: float) -> None:
@@ -309,14 +250,52 @@ class Turns:
         phase = self.states[job].phase
         return phase is not None and phase.admitted is not None
 
-    def _heaviest(self) -> float:
-        """Return the weight of a phase that transfers without a turn from now on."""
-        return heaviest(state.phase for state in self.states.values() if state.phase is not None)
+    def is_waiting(self, job: JobId) -> bool:
+        """Tell whether a job waits for its turn."""
+        phase = self.states[job].phase
+        return phase is not None and phase.is_waiting
+
+    def out_of_turn(self) -> dict[ResourceId, set[JobId]]:
+        """Return the jobs that transfer by a turn on another of their resources, by resource."""
+        jobs: dict[ResourceId, set[JobId]] = {}
+        for job, phase in self._phases():
+            for resource in phase.resources if not phase.is_waiting else ():
+                if not phase.has_share_of(resource):
+                    jobs.setdefault(resource, set()).add(job)
+        return jobs
+
+    def _phases(self) -> Iterator[tuple[JobId, Phase]]:
+        for job in self._in_phase:
+            if (phase := self.states[job].phase) is not None:
+                yield job, phase
+
+    def _heaviest(self) -> Callable[[Phase], float]:
+        """Return the weight of phases that transfer without a turn from now on."""
+        on: dict[ResourceId, list[Phase]] = {}
+        for _, phase in self._phases():
+            if not phase.is_waiting:
+                for resource in phase.resources:
+                    on.setdefault(resource, []).append(phase)
+        weights = {resource: heaviest(phases) for resource, phases in on.items()}
+
+        def beside(phase: Phase) -> float:
+            return max((weights[r] for r in phase.resources if r in weights), default=1.0)
+
+        return beside
 
     def share(self, job: JobId) -> float:
-        """Return the part of the file system that a job is granted now."""
-        weights = self.weights()
-        return weights[job] / sum(weights.values()) if job in weights else 0.0
+        """Return the part of its resources that a job is granted now, their mean."""
+        phase = self.states[job].phase
+        if phase is None or phase.is_waiting:
+            return 0.0
+        if not phase.resources:
+            return 1.0
+        return fmean(self._share(phase, resource) for resource in phase.resources)
+
+    def _share(self, phase: Phase, resource: ResourceId) -> float:
+        beside = (each for _, each in self._phases() if each.has_share_of(resource))
+        weights = sum(each.weight for each in beside)
+        return phase.weight / weights if phase.has_share_of(resource) else 0.0
 
     def expected_seconds(self, job: JobId, volume: float | None = None) -> float | None:
         """Return how long a phase will be, alone; None: not known.
@@ -332,17 +311,19 @@ class Turns:
         bandwidth = self.ledger.site.bandwidth or state.bandwidth or self.fastest
         return volume / bandwidth if volume is not None and bandwidth else None
 
-    def _join(self, job: JobId) -> bool:
-        """Add a phase to those in progress; tell whether it is the only one.
+    def note_overlap(self) -> None:
+        """Note which phases move data beside others now: they show less than their jobs can do.
 
-        Waiting phases count, too: where turns are only observed, they transfer.
+        A phase that waits for its turn moves nothing, unless its job is only observed.
         """
-        for other in self._in_phase if len(self._in_phase) == 1 else ():
-            if (phase := self.states[other].phase) is not None:
+        moving = [phase for _, phase in self._phases() if phase.moves_since is not None]
+        silent = [
+            phase for job in self._silent if (phase := self.states[job].suspended) is not None
+        ]
+        users = Counter(resource for phase in moving + silent for resource in phase.resources)
+        for phase in moving:
+            if any(users[resource] > 1 for resource in phase.resources):
                 phase.alone = False
-        alone = not self._in_phase
-        self._in_phase.add(job)
-        return alone
 
     def _interrupt(self, now: float, job: JobId) -> list[Action]:
         return [] if self.states[job].phase is None else self._end(now, job, 0.0)
@@ -350,14 +331,30 @@ class Turns:
     def _end(
         self, now: float, job: JobId, io: float, report: PhaseReport | None = None
     ) -> list[Action]:
-        self.states[job].phase = None
+        state = self.states[job]
+        resources = (state.phase and state.phase.resources) or (DIRECT_PATH,)
+        state.phase = None
         self._in_phase.discard(job)
         idle = 0.0 if report is None else max(report.idle, 0.0)
+        if report is None:
+            state.idle_since = None
+        elif not report.small:  # a job that moves little computes all the while
+            state.idle_since = now - idle
         self.observer.phase_ended(job, now - idle, report)
         if not self.manager.in_phase(job):
             return []
-        event = PhaseEnded(time=now, job=job, resource=FILE_SYSTEM, io=io, idle=idle)
-        return self._handle(event, report)
+        actions: list[Action] = []
+        failure: BaseException | None = None
+        for resource in resources:
+            event = PhaseEnded(time=now, job=job, resource=resource, io=io, idle=idle)
+            # What the phase moved is said once, with its end.
+            try:
+                actions += self._handle(event, report if resource == resources[-1] else None)
+            except BaseException as error:  # whatever a policy raises, it ends on all resources
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return actions
 
     def _handle(self, event: Event, report: PhaseReport | None = None) -> list[Action]:
         moved = None if report is None else report.bytes
@@ -371,20 +368,31 @@ class Turns:
         self.record(event, actions, moved, False, seconds)
         for action in actions:
             self._apply(action)
+        if actions:
+            self.note_overlap()
         return actions
 
     def _apply(self, action: Action) -> None:
         """Update a job's phase by what was decided."""
         now = self.ledger.now
         match action:
-            case Admit(job=job) if self._phase(job).admitted is not None:
-                self._phase(job).weight = action.weight  # it has its turn, with a new weight
-            case Admit(job=job):
-                self._phase(job).admit(now, action.weight)
+            case Admit(job=job, resource=resource):
+                phase = self._phase(job)
+                more = resource not in phase.turns
+                phase.turns.add(resource)
+                if phase.admitted is not None:  # it transfers already
+                    phase.weight = action.weight
+                    if more:
+                        self.observer.phase_changed(job)
+                    return
+                phase.admit(now, action.weight)
                 self.turns += 1
                 self.observer.phase_changed(job)
-            case Hold(job=job):
-                self._phase(job).hold(now)
+            case Hold(job=job, resource=resource):
+                phase = self._phase(job)
+                phase.turns.discard(resource)
+                if not phase.turns:
+                    phase.hold(now)
                 self.observer.phase_changed(job)
 
     def begins_turn(self, job: JobId) -> bool:

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -176,9 +176,16 @@ def ask(state: StateDirectory, message: messages.Message, answer: type[client.M]
     """Return the controller's answer; raise InputError if it refuses, or none is up."""
     if not state.is_up(allow_root=True):
         raise InputError(f"nothing is up in {state.folder}; start it with 'penstock up'")
+    with connected(state) as controller:
+        return controller.ask(message, answer)
+
+
+@contextmanager
+def connected(state: StateDirectory) -> Iterator[ControlConnection]:
+    """Connect to a controller that is up; LaunchError: it does not answer."""
     try:
         with ControlConnection(state.controller) as controller:
-            return controller.ask(message, answer)
+            yield controller
     except TimeoutError as error:
         raise LaunchError(f"the controller does not answer; see {state.log}") from error
     except OSError as error:

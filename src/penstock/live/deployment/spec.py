@@ -28,7 +28,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     state: str
     roots: list[str]
-    io_nodes: Annotated[int, Meta(ge=0, le=shared_page.MAP_NODES)]
+    io_nodes: Annotated[int, Meta(ge=0, le=shared_page.SITE_NODES)]
     emulate: str | None = None
     settings: messages.Settings = messages.Settings()
     stripe: int = 0  # bytes of a file per I/O node in turn; 0: one I/O node per process
@@ -42,7 +42,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     job_metrics: Annotated[int, Meta(ge=0, le=1000)] = 0  # number of jobs with metrics of their own
     listen: str | None = None  # HOST:PORT for other hosts; None: this host only
     key_file: str | None = None
-    remote_io_nodes: Annotated[int, Meta(ge=0, le=shared_page.MAP_NODES)] = (
+    remote_io_nodes: Annotated[int, Meta(ge=0, le=shared_page.SITE_NODES)] = (
         0  # numbered after the others
     )
 
@@ -67,8 +67,9 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise InputError("--listen needs --key-file: other hosts must prove the site key")
         if self.emulate is not None:
             raise InputError("--emulate works on one host; omit --listen")
-        if self.all_io_nodes > shared_page.MAP_NODES:
-            raise InputError(f"{self.all_io_nodes} I/O nodes; give at most {shared_page.MAP_NODES}")
+        if self.all_io_nodes > shared_page.SITE_NODES:
+            most = shared_page.SITE_NODES
+            raise InputError(f"{self.all_io_nodes} I/O nodes; give at most {most}")
         return SiteKey.read(Path(self.key_file))
 
     @property

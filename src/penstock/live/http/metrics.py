@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from penstock.live.controller.status import WAIT_BOUNDS
 from penstock.live.http.schema import Measures, Turns
 from penstock.live.protocol import messages
-from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus
+from penstock.live.protocol.io_node_record import AllocationStatus, IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -71,6 +71,7 @@ class ControllerMetrics(Collector):
         yield from self._totals(scrape)
         yield from _turns(scrape)
         yield from _io_nodes(scrape.status.io_nodes)
+        yield from _allocation(scrape.status.allocation)
         yield from _tuning(scrape.status.tuning)
         yield from self._top_jobs(scrape.status.jobs)
         yield _counters(
@@ -166,6 +167,18 @@ def _io_nodes(io_nodes: list[IoNodeRecord]) -> Iterator[Metric]:
             if value is not UNSET:
                 moved.add_metric([str(node.number), direction], value)
     yield moved
+
+
+def _allocation(allocation: AllocationStatus | None) -> Iterator[Metric]:
+    if allocation is None:
+        return
+    yield _total("moves", "Times that a running job was given other I/O nodes.", allocation.moves)
+    yield _counters(
+        "allocations",
+        "Times that I/O nodes were decided on for a job, by reason.",
+        "reason",
+        allocation.reasons,
+    )
 
 
 def _tuning(tuning: TuningStatus | None) -> Iterator[Metric]:

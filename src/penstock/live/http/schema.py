@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from penstock.live.controller.status import TurnWaits
 from penstock.live.protocol.io_node_record import IoNodeRecord, IoNodeSummary
 from penstock.live.protocol.job_record import Count, JobRecord, JobSummary, ZeroBytes
-from penstock.live.protocol.shared_page import MAP_NODES
+from penstock.live.protocol.shared_page import MAP_NODES, SITE_NODES
 
 Mode = Literal["observe", "advise", "enforce"]
 _NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]*$(?!\n)"  # Python's $ also matches before a final newline
@@ -60,6 +60,7 @@ class SiteBase(Answer, frozen=True, kw_only=True):
     direct_bytes: Count
     fail_open_total: Count
     policy: str
+    scope: str  # sharing.scope: what turns are taken on
     mode: str
     bandwidth: float | None  # site.bandwidth, in bytes per second
     turns: Count
@@ -162,7 +163,7 @@ class SetIoNodes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The numbers of the I/O nodes that a job has from now on; an empty list is direct."""
 
     nodes: Annotated[
-        list[Annotated[int, Meta(ge=0, lt=MAP_NODES)]],
+        list[Annotated[int, Meta(ge=0, lt=SITE_NODES)]],
         Meta(max_length=MAP_NODES, extra_json_schema={"uniqueItems": True}),
     ]
     stripe: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # bytes

@@ -272,6 +272,7 @@ class _Server:
                     node=self._options.id,
                     observation=self._node.observe(),
                     settings=self._node.settings(),
+                    jobs=self._node.measure()["groups"],
                 )
             case messages.Drain() | messages.Stop():
                 seconds = message.seconds if isinstance(message, messages.Drain) else DRAIN_TIMEOUT

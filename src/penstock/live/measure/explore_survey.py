@@ -2,6 +2,7 @@
 
 import random
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -15,7 +16,16 @@ from penstock.learn.convergence import Convergence
 from penstock.live.deployment.spec import Deployment
 from penstock.live.measure import explorer
 from penstock.live.measure.access_patterns import DATA, Patterns, Phase
-from penstock.live.measure.explorer import MEGA, Cell, Explorer, RankTime, Run
+from penstock.live.measure.explorer import (
+    MEGA,
+    Cell,
+    Distribution,
+    Explorer,
+    IoNodeWork,
+    RankTime,
+    Run,
+    data_operations,
+)
 from penstock.live.measure.survey import Survey
 
 PointId = tuple[str, int, int]
@@ -73,17 +83,20 @@ def survey(
     *,
     seed: int,
     mpi: bool,
+    distribution: Distribution,
 ) -> Survey[Cell]:
     """Return the survey of `penstock explore`; `deployment` still lacks its state directory."""
 
     @contextmanager
     def session(state: Path) -> Iterator[Callable[[Cell], Entry]]:
         own = msgspec.structs.replace(deployment, state=str(state))
-        with Explorer(own, patterns.phases, seed=seed, mpi=mpi) as exploring:
+        with Explorer(
+            own, patterns.phases, seed=seed, mpi=mpi, distribution=distribution
+        ) as exploring:
             yield lambda cell: _entry(exploring.run(cell))
 
     return Survey(
-        header=explorer.header(patterns, deployment, mpi=mpi),
+        header=explorer.header(patterns, deployment, mpi=mpi, distribution=distribution),
         cells=cells,
         cell_id=_cell_id,
         session=session,
@@ -108,16 +121,17 @@ def _cell_id(cell: Cell) -> CellId:
 
 
 def _entry(run: Run) -> Entry:
-    """Return a run as the journal keeps it: one row for the run, then one per rank."""
-    own = {k: v for k, v in asdict(run).items() if k not in {"cell", "ranks"}}
-    rows = [own, *map(asdict, run.ranks)]
+    """Return a run as the journal keeps it: a row for the run, then for ranks and I/O nodes."""
+    own = {k: v for k, v in asdict(run).items() if k not in {"cell", "ranks", "io_nodes"}}
+    rows = [own, *map(asdict, run.ranks), *map(asdict, run.io_nodes)]
     return Entry(cell=_cell_id(run.cell), seconds=run.makespan, rows=rows)
 
 
 def _run(cell: Cell, entry: Entry) -> Run:
     own: dict[str, Any] = dict(entry.rows[0])
-    ranks = [msgspec.convert(row, RankTime) for row in entry.rows[1:]]
-    return Run(cell=cell, ranks=ranks, **own)
+    ranks = [msgspec.convert(row, RankTime) for row in entry.rows[1:] if "operation" in row]
+    io_nodes = [msgspec.convert(row, IoNodeWork) for row in entry.rows[1:] if "ranks" in row]
+    return Run(cell=cell, ranks=ranks, io_nodes=io_nodes, **own)
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,6 +151,19 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     makespan: float | None = None
 
 
+class OperationPoint(Point, frozen=True, kw_only=True):
+    """The same of a phase's writes, or of its reads; and times of ranks, over all repeats."""
+
+    operation: str
+    bytes: float | None = None  # median
+    fastest_rank: float | None = None
+    q1_rank: float | None = None
+    median_rank: float | None = None
+    q3_rank: float | None = None
+    slowest_rank: float | None = None
+    mean_rank: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
     """All results of an exploration; `emulated` describes the emulated file system, if any."""
@@ -144,12 +171,19 @@ class Results:
     patterns: Patterns
     runs: Sequence[Run]
     points: Sequence[Point]
+    operations: Sequence[OperationPoint]
     emulated: str | None
 
     @classmethod
     def from_runs(cls, patterns: Patterns, runs: Sequence[Run], emulated: str | None) -> "Results":
         """Summarise the runs."""
-        return cls(patterns=patterns, runs=runs, points=points(runs), emulated=emulated)
+        return cls(
+            patterns=patterns,
+            runs=runs,
+            points=points(runs),
+            operations=operation_points(runs),
+            emulated=emulated,
+        )
 
     @property
     def marked(self) -> list[Run]:
@@ -162,53 +196,119 @@ class Results:
             "unit": "MB/s",
             "emulated": self.emulated,
             "jobs": curves(self.points, self.runs, self.patterns.phases),
+            "operations": operation_curves(self.operations),
             "patterns": pattern_parts(self.points, self.patterns.phases),
         }
 
     def summary_rows(self) -> list[Mapping[str, object]]:
         """Return the rows of summary.csv: one per point."""
-        emulated = {"emulated": self.emulated or ""}
-        return [msgspec.structs.asdict(point) | emulated for point in self.points]
+        return [msgspec.structs.asdict(point) | self._storage for point in self.points]
+
+    def operation_rows(self) -> list[Mapping[str, object]]:
+        """Return the rows of operations.csv: the writes and the reads of each point."""
+        return [msgspec.structs.asdict(point) | self._storage for point in self.operations]
 
     def rank_rows(self) -> list[Mapping[str, object]]:
         """Return the rows of ranks.csv: one per operation of a rank."""
         return [run.cell._asdict() | asdict(time) for run in self.runs for time in run.ranks]
 
+    def io_node_rows(self) -> list[Mapping[str, object]]:
+        """Return the rows of io-nodes.csv: one per run and I/O node."""
+        return [run.cell._asdict() | asdict(work) for run in self.runs for work in run.io_nodes]
+
+    @property
+    def _storage(self) -> dict[str, str]:
+        return {"emulated": self.emulated or ""}
+
 
 def points(runs: Iterable[Run]) -> list[Point]:
     """Summarise the repeats of each point; marked runs are counted, and left out of the figures."""
+    result = []
+    for described, repeats in _by_point(runs):
+        good = [run for run in repeats if not run.marked]
+        figures = _figures([(run.bytes, run.makespan) for run in good])
+        result.append(Point(**described, **figures))
+    return result
+
+
+def operation_points(runs: Iterable[Run]) -> list[OperationPoint]:
+    """Summarise the writes and the reads of each point in the same way."""
+    result = []
+    for described, repeats in _by_point(runs):
+        moved = [(run, data_operations(run.ranks)) for run in repeats]
+        for operation in ("write", "read"):
+            if not any(operation in each for _, each in moved):
+                continue
+            good = [(run, each[operation]) for run, each in moved if not run.marked]
+            figures = _figures([volume for _, volume in good])
+            if good:
+                times = [
+                    t.seconds for run, _ in good for t in run.ranks if t.operation == operation
+                ]
+                names = ("fastest_rank", "q1_rank", "median_rank", "q3_rank", "slowest_rank")
+                figures |= dict(zip(names, _five_numbers(times), strict=True))
+                figures["mean_rank"] = statistics.fmean(times)
+                figures["bytes"] = statistics.median(size for _, (size, _) in good)
+            result.append(OperationPoint(**described, operation=operation, **figures))
+    return result
+
+
+def _by_point(runs: Iterable[Run]) -> Iterator[tuple[dict[str, Any], list[Run]]]:
+    """Give the fields that describe each point, and its runs."""
     by_point: dict[PointId, list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.cell):
         by_point.setdefault(run.cell[:3], []).append(run)
     processes: dict[str, set[int]] = {}
     for phase, ranks, _ in by_point:
         processes.setdefault(phase, set()).add(ranks)
-    result = []
     for (phase, ranks, n), repeats in by_point.items():
-        good = [run for run in repeats if not run.marked]
-        figures: dict[str, float] = {}
-        if good:
-            values = [run.bandwidth for run in good]
-            quartiles = (
-                statistics.quantiles(values, n=4, method="inclusive")
-                if len(values) > 1
-                else values * 3
-            )
-            figures = dict(zip(("q1", "median", "q3"), quartiles, strict=True))
-            figures |= {"minimum": min(values), "maximum": max(values)}
-            figures["makespan"] = statistics.median(run.makespan for run in good)
-        result.append(
-            Point(
-                job=phase if len(processes[phase]) == 1 else f"{phase}-{ranks}",
-                phase=phase,
-                processes=ranks,
-                io_nodes=n,
-                runs=len(repeats),
-                marked=len(repeats) - len(good),
-                **figures,
-            )
+        yield (
+            {
+                "job": phase if len(processes[phase]) == 1 else f"{phase}-{ranks}",
+                "phase": phase,
+                "processes": ranks,
+                "io_nodes": n,
+                "runs": len(repeats),
+                "marked": sum(bool(run.marked) for run in repeats),
+            },
+            repeats,
         )
-    return result
+
+
+def _figures(volumes: Sequence[tuple[int, float]]) -> dict[str, Any]:
+    """Return the figures of a point from the bytes and makespans of its runs."""
+    if not volumes:
+        return {}
+    names = ("minimum", "q1", "median", "q3", "maximum")
+    bandwidths = _five_numbers([size / makespan / MEGA for size, makespan in volumes])
+    median = statistics.median(makespan for _, makespan in volumes)
+    return dict(zip(names, bandwidths, strict=True)) | {"makespan": median}
+
+
+def _five_numbers(values: Sequence[float]) -> tuple[float, ...]:
+    """Return the minimum, the quartiles and the maximum."""
+    several = len(values) > 1
+    quartiles = statistics.quantiles(values, n=4, method="inclusive") if several else [*values] * 3
+    return (min(values), *quartiles, max(values))
+
+
+def operation_curves(points: Iterable[OperationPoint]) -> list[object]:
+    """Return the curves of jobs' writes and of their reads: medians in MB/s, volumes in MB."""
+    result: dict[tuple[str, str], dict[str, Any]] = {}
+    for point in points:
+        if point.median is None or point.bytes is None:
+            continue
+        one = result.setdefault(
+            (point.job, point.operation),
+            {
+                "id": point.job,
+                "operation": point.operation,
+                "curve": {},
+                "volume": point.bytes / MEGA,
+            },
+        )
+        one["curve"][str(point.io_nodes)] = point.median
+    return list(result.values())
 
 
 def curves(points: Iterable[Point], runs: Iterable[Run], phases: Iterable[Phase]) -> list[object]:
@@ -242,19 +342,17 @@ def pattern_parts(points: Iterable[Point], phases: Iterable[Phase]) -> dict[str,
     by_name = {phase.name: phase for phase in phases}
     result: dict[str, list[object]] = {}
     for point in points:
-        phase = by_name[point.phase]
+        phase, ranks = by_name[point.phase], point.processes
+        volumes: Counter[tuple[str, str, str, int]] = Counter()
+        for pattern in phase.patterns:
+            if pattern.operation in DATA:
+                layout = "shared" if pattern.number_of_files == "shared" else "file-per-process"
+                key = (pattern.operation, layout, pattern.spatiality, pattern.request_size)
+                size = ranks * pattern.requests(ranks) * pattern.request_size
+                volumes[key] += phase.repetitions * size
+        names = ("operation", "layout", "spatiality", "request_size")
         result[point.job] = [
-            {
-                "operation": pattern.operation,
-                "layout": "shared" if pattern.number_of_files == "shared" else "file-per-process",
-                "spatiality": pattern.spatiality,
-                "request_size": pattern.request_size,
-                "volume": phase.repetitions
-                * point.processes
-                * pattern.requests(point.processes)
-                * pattern.request_size,
-            }
-            for pattern in phase.patterns
-            if pattern.operation in DATA
+            dict(zip(names, key, strict=True)) | {"volume": volume}
+            for key, volume in volumes.items()
         ]
     return result

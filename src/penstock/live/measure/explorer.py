@@ -12,10 +12,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -28,6 +30,8 @@ from penstock.live.measure import rank
 from penstock.live.measure.access_patterns import DATA, Patterns, Phase
 from penstock.live.measure.rank import Plan, RankOperation, RankResult
 from penstock.live.measure.scratch import INTERRUPTS, InterruptedRun
+from penstock.live.protocol import messages
+from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.protocol.state_directory import StateDirectory
 
@@ -38,6 +42,10 @@ BARRIER_TIMEOUT = 86400.0
 _MPI_TIMEOUT = 60.0
 """Seconds for two ranks to start."""
 _MPI_WORLD = "from mpi4py import MPI; print('ranks', MPI.COMM_WORLD.size, flush=True)"
+
+
+Distribution = Literal["block", "cyclic"]
+"""Which ranks share an I/O node: consecutive ones (block), or every n-th (cyclic)."""
 
 
 class Cell(NamedTuple):
@@ -61,6 +69,24 @@ class RankTime:
     seconds: float
     files: str = ""
     """"shared" or "individual"."""
+    io_node: str = ""
+    """The I/O node that served the rank; several, with spaces between them, if files are striped;
+    empty: it went direct, or an older version did not record it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IoNodeWork:
+    """What an I/O node did in a run, by its own counters."""
+
+    io_node: int
+    ranks: int
+    reads: int
+    writes: int
+    read_bytes: int
+    write_bytes: int
+    batches: int
+    aggregated: int
+    """Requests served together with others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +102,7 @@ class Run:
     fail_opens: int
     marked: str = ""
     ranks: list[RankTime] = field(default_factory=list)
+    io_nodes: list[IoNodeWork] = field(default_factory=list)
 
 
 def cells(
@@ -102,8 +129,11 @@ def cells(
     return result
 
 
-def header(patterns: Patterns, deployment: Deployment, *, mpi: bool) -> dict[str, Value]:
+def header(
+    patterns: Patterns, deployment: Deployment, *, mpi: bool, distribution: Distribution
+) -> dict[str, Value]:
     """Return what all runs of a journal have in common."""
+    ranks = "mpi" if mpi else "forked"
     return {
         "study": "explore",
         "patterns": hashlib.sha256(msgspec.json.encode(patterns)).hexdigest()[:16],
@@ -111,7 +141,7 @@ def header(patterns: Patterns, deployment: Deployment, *, mpi: bool) -> dict[str
         "emulated": deployment.emulate,
         "settings": msgspec.json.encode(deployment.settings).decode(),
         "stripe": deployment.stripe,
-        "ranks": "mpi" if mpi else "forked",
+        "ranks": ranks if distribution == "cyclic" else f"{ranks}, {distribution}",
     }
 
 
@@ -125,13 +155,13 @@ class Explorer:
         *,
         seed: int,
         mpi: bool,
-        blocks: bool = False,
+        distribution: Distribution | None = None,
     ) -> None:
         self._deployment = deployment
         self._phases = {phase.name: phase for phase in phases}
         self._seed = seed
         self._mpi = mpi
-        self._blocks = blocks
+        self._distribution = distribution
         self._state = StateDirectory(Path(deployment.state))
         self._controller: subprocess.Popen[bytes] | None = None
 
@@ -161,16 +191,37 @@ class Explorer:
                 results=results,
                 timeout=BARRIER_TIMEOUT,
                 mpi=self._mpi,
-                blocks=cell.io_nodes if self._blocks else 0,
+                order=self._order(cell),
+                io_nodes=[
+                    str(self._state.data_socket(k)) for k in range(self._deployment.io_nodes)
+                ],
             )
             rank.prefill(plan)
+            before = self._counters()
             outcome = runner.run(
                 self._state, self._command(plan), name=cell.phase, io_nodes=cell.io_nodes
             )
             if outcome.status - 128 in INTERRUPTS:
                 raise InterruptedRun(outcome.status - 128)
-            operations = collect(plan, outcome.status)
-            return _check(cell, plan, operations, outcome.counters)
+            ranks = collect(plan, outcome.status)
+            work = _work(plan, ranks, before, self._counters())
+            return _check(cell, plan, ranks, outcome.counters, work)
+
+    def _order(self, cell: Cell) -> list[int]:
+        """Return the order of arrival that gives ranks their I/O nodes; empty if any does."""
+        if self._distribution is None or cell.io_nodes < 2 or self._deployment.stripe:
+            return []
+        return arrival_order(cell.processes, cell.io_nodes, self._distribution)
+
+    def _counters(self) -> dict[int, messages.NodeCounters]:
+        """Return the counters of all I/O nodes that answer, by the id of their process."""
+        counters = {}
+        for k in range(self._deployment.io_nodes):
+            # One that is down serves nobody, and the run's own counters say so.
+            with suppress(OSError), ControlConnection(self._state.control_socket(k)) as node:
+                answer = node.ask(messages.GetCounters(), messages.NodeCounters)
+                counters[answer.node] = answer
+        return counters
 
     def _command(self, plan: Plan) -> list[str]:
         file = Path(plan.results) / "plan.json"
@@ -179,9 +230,18 @@ class Explorer:
         return mpi_command(plan.ranks, command) if self._mpi else command
 
 
-def collect(plan: Plan, status: int) -> list[RankOperation]:
-    """Return the operations of all ranks, or raise LaunchError if one of them failed."""
-    operations: list[RankOperation] = []
+def arrival_order(ranks: int, io_nodes: int, distribution: Distribution) -> list[int]:
+    """Return the order in which ranks connect: the k-th to come gets I/O node k mod `io_nodes`."""
+    if distribution == "cyclic":
+        return list(range(ranks))
+    size, larger = divmod(ranks, io_nodes)  # the first `larger` blocks have one rank more
+    firsts = [k * size + min(k, larger) for k in range(io_nodes)]
+    return [firsts[k % io_nodes] + k // io_nodes for k in range(ranks)]
+
+
+def collect(plan: Plan, status: int) -> list[RankResult]:
+    """Return the results of all ranks, or raise LaunchError if one of them failed."""
+    results: list[RankResult] = []
     errors = []
     for number in range(plan.ranks):
         try:
@@ -189,23 +249,51 @@ def collect(plan: Plan, status: int) -> list[RankOperation]:
         except (OSError, msgspec.DecodeError):
             errors.append(f"rank {number} left no result; the ranks ended with status {status}")
             continue
-        operations += result.operations
+        results.append(result)
         if result.error:
             errors.append(result.error)
     if errors:
         # A rank that failed breaks the barrier of the others: report its error, not theirs.
         cause = next((error for error in errors if "Barrier" not in error), errors[0])
         raise launcher.LaunchError(f"phase {plan.phase.name!r}: {cause}")
-    return operations
+    return results
+
+
+def _work(
+    plan: Plan,
+    ranks: Sequence[RankResult],
+    before: Mapping[int, messages.NodeCounters],
+    after: Mapping[int, messages.NodeCounters],
+) -> list[IoNodeWork]:
+    """Return what each I/O node that served ranks did between two readings of its counters."""
+    used = Counter(number for result in ranks for number in result.io_nodes)
+    work = []
+    for process in before.keys() & after.keys():
+        old, new = before[process], after[process]
+        if count := used[new.number]:
+            names = ("reads", "writes", "read_bytes", "write_bytes", "batches", "aggregated")
+            moved = {name: getattr(new, name) - getattr(old, name) for name in names}
+            if plan.order:  # each rank read once to connect
+                moved["reads"] -= count
+                moved["batches"] -= count
+            work.append(IoNodeWork(io_node=new.number, ranks=count, **moved))
+    return sorted(work, key=lambda one: one.io_node)
 
 
 def _check(
-    cell: Cell, plan: Plan, operations: list[RankOperation], counters: Mapping[str, int]
+    cell: Cell,
+    plan: Plan,
+    results: Sequence[RankResult],
+    counters: Mapping[str, int],
+    work: list[IoNodeWork],
 ) -> Run:
     """Return the run, marked unless every byte went where it should."""
+    operations = [one for result in results for one in result.operations]
     files = [pattern.number_of_files for pattern in plan.phase.patterns]
-    ranks, makespan = rank_times(operations, files)
+    io_nodes = [" ".join(map(str, result.io_nodes)) for result in results]
+    ranks = rank_times(operations, files, io_nodes)
     moved = sum(operation.bytes for operation in operations)
+    makespan = sum(seconds for _, seconds in data_operations(ranks).values())
     forwarded, direct = forwarded_bytes(counters), direct_bytes(counters)
     marked = ""
     if (forwarded, direct) != ((moved, 0) if cell.io_nodes else (0, moved)):
@@ -225,36 +313,50 @@ def _check(
         fail_opens=fail_opens(counters),
         marked=marked or rank.validate(plan, operations),
         ranks=ranks,
+        io_nodes=work,
     )
 
 
 def rank_times(
-    operations: Sequence[RankOperation], files: Sequence[str] = ()
-) -> tuple[list[RankTime], float]:
-    """Return the time of each rank, and the makespan: the slowest rank's, over data operations."""
+    operations: Sequence[RankOperation], files: Sequence[str] = (), io_nodes: Sequence[str] = ()
+) -> list[RankTime]:
+    """Return the time of each operation of each rank since the first rank began it."""
     began: dict[tuple[int, int], float] = {}
-    slowest: dict[tuple[int, int], float] = {}
     for done in operations:
         key = (done.repetition, done.pattern)
         began[key] = min(began.get(key, done.began), done.began)
-    times = []
-    for done in operations:
-        key = (done.repetition, done.pattern)
-        seconds = done.ended - began[key]
-        if done.operation in DATA:
-            slowest[key] = max(slowest.get(key, 0.0), seconds)
-        times.append(
-            RankTime(
-                operation=done.operation,
-                repetition=done.repetition,
-                pattern=done.pattern,
-                rank=done.rank,
-                bytes=done.bytes,
-                seconds=seconds,
-                files=files[done.pattern] if files else "",
-            )
+    return [
+        RankTime(
+            operation=done.operation,
+            repetition=done.repetition,
+            pattern=done.pattern,
+            rank=done.rank,
+            bytes=done.bytes,
+            seconds=done.ended - began[done.repetition, done.pattern],
+            files=files[done.pattern] if files else "",
+            io_node=io_nodes[done.rank] if io_nodes else "",
         )
-    return times, max(sum(slowest.values()), 1e-9)
+        for done in operations
+    ]
+
+
+def data_operations(ranks: Iterable[RankTime]) -> dict[str, tuple[int, float]]:
+    """Return the bytes and the makespan of a run's writes, and of its reads.
+
+    A makespan is the sum of the slowest ranks' times, over all writes or all reads of the run.
+    """
+    moved: dict[str, int] = {}
+    slowest: dict[str, dict[tuple[int, int], float]] = {}
+    for done in ranks:
+        if done.operation in DATA:
+            moved[done.operation] = moved.get(done.operation, 0) + done.bytes
+            times = slowest.setdefault(done.operation, {})
+            key = (done.repetition, done.pattern)
+            times[key] = max(times.get(key, 0.0), done.seconds)
+    return {
+        operation: (moved[operation], max(sum(times.values()), 1e-9))
+        for operation, times in slowest.items()
+    }
 
 
 def mpi_command(ranks: int, words: Sequence[str]) -> list[str]:

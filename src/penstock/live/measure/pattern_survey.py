@@ -33,7 +33,7 @@ from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment, check_emulation, check_roots
 from penstock.live.measure import access_patterns, explorer
 from penstock.live.measure.access_patterns import Phase
-from penstock.live.measure.explorer import Cell, Explorer
+from penstock.live.measure.explorer import Cell, Distribution, Explorer
 from penstock.live.measure.scratch import in_memory
 from penstock.live.measure.survey import Survey
 from penstock.live.protocol import messages
@@ -178,8 +178,8 @@ class ObservedRuns:
 
     settings: ClassVar[messages.Settings] = messages.Settings()
     """The I/O nodes' initial settings."""
-    blocks: ClassVar[bool] = False
-    """Whether consecutive ranks share an I/O node."""
+    distribution: ClassVar[Distribution | None] = None
+    """Which ranks share an I/O node; None: as they come."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class ObservedRuns:
             settings=self.settings,
         )
         self._explorer = Explorer(
-            deployment, grid.phases(), seed=seed, mpi=False, blocks=self.blocks
+            deployment, grid.phases(), seed=seed, mpi=False, distribution=self.distribution
         )
 
     def __enter__(self) -> Self:

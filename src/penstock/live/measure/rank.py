@@ -11,10 +11,11 @@ import multiprocessing
 import os
 import random
 import signal
+import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -42,7 +43,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     results: str  # directory
     timeout: float  # seconds that a rank waits for the others
     mpi: bool = False
-    blocks: int = 0  # I/O nodes, each for a block of consecutive ranks; 0: in order of arrival
+    order: list[int] = []  # in which ranks connect to I/O nodes; empty: as they come
+    io_nodes: list[str] = []  # the sockets of I/O nodes, by number
 
     def result(self, rank: int) -> Path:
         """Return the file into which a rank writes its result."""
@@ -62,9 +64,10 @@ class RankOperation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The operations of a rank, or its error."""
+    """The operations of a rank and the I/O nodes that it used, or its error."""
 
     operations: list[RankOperation] = []
+    io_nodes: list[int] = []
     error: str = ""
 
 
@@ -87,11 +90,13 @@ class Rank:
         self._rank = rank
         self._barrier = barrier
         self._files: dict[tuple[str, bool], int] = {}
+        self._cut: dict[tuple[str, str, int], int] = {}
+        """Requests of the writes that a stone wall ended, by file, spatiality and request size."""
 
-    def run(self) -> list[RankOperation]:
+    def run(self) -> RankResult:
         """Do all operations of the phase."""
         operations = []
-        self._connect_in_blocks()
+        self._connect_in_order()
         for repetition in range(self._plan.phase.repetitions):
             for k, pattern in enumerate(self._plan.phase.patterns):
                 operation = self._prepare(pattern)
@@ -112,23 +117,22 @@ class Rank:
                 )
             self._barrier()
             self._close_all()
-        return operations
+        return RankResult(operations=operations, io_nodes=connected(self._plan.io_nodes))
 
-    def _connect_in_blocks(self) -> None:
-        """Give consecutive ranks the same I/O node, as those of one compute node have.
+    def _connect_in_order(self) -> None:
+        """Connect to an I/O node when it is this rank's turn.
 
-        The order of arrival determines the I/O node of a process. So ranks take turns to read
-        behind the end of a file, which transfers nothing.
+        The order of arrival determines the I/O node of a process. So ranks take turns to read from
+        an empty file, which transfers nothing. Forked ranks are started in that order, each after
+        the one before has connected; those of MPI have to meet.
         """
-        blocks, ranks = self._plan.blocks, self._plan.ranks
-        pattern = next((p for p in self._plan.phase.patterns if p.operation in DATA), None)
-        if not blocks or pattern is None:
-            return
-        descriptor = self._open(pattern)
-        for rank in sorted(range(ranks), key=lambda r: (r * blocks % ranks, r)):
-            self._barrier()
+        for rank in self._plan.order:
+            if self._plan.mpi:
+                self._barrier()
             if rank == self._rank:
-                os.pread(descriptor, 1, pattern.total_size)
+                empty = os.open(f"{self._plan.folder}/empty", os.O_RDONLY | os.O_CREAT, 0o600)
+                os.pread(empty, 1, 0)
+                os.close(empty)
 
     def _prepare(self, pattern: Pattern) -> Callable[[], int]:
         """Return the function to time; opening is not timed unless it is the operation."""
@@ -160,6 +164,7 @@ class Rank:
 
     def _write(self, pattern: Pattern, descriptor: int, buffer: mmap.mmap) -> int:
         moved, deadline = 0, _deadline(pattern)
+        self._cut.pop(self._cut_key(pattern), None)
         with memoryview(buffer) as view:
             for request in range(pattern.requests(self._plan.ranks)):
                 offset = pattern.offset(request, self._rank, self._plan.ranks)
@@ -169,13 +174,15 @@ class Rank:
                     done += os.pwrite(descriptor, view[done:], offset + done)
                 moved += done
                 if time.monotonic() >= deadline:
+                    self._cut[self._cut_key(pattern)] = request + 1
                     break
         return moved
 
     def _read(self, pattern: Pattern, descriptor: int, buffer: mmap.mmap, filled: bytearray) -> int:
         moved, deadline = 0, _deadline(pattern)
+        requests = pattern.requests(self._plan.ranks)
         with memoryview(buffer) as view:
-            for request in range(pattern.requests(self._plan.ranks)):
+            for request in range(min(requests, self._cut.get(self._cut_key(pattern), requests))):
                 offset = pattern.offset(request, self._rank, self._plan.ranks)
                 done = 0
                 while done < len(view):
@@ -192,9 +199,26 @@ class Rank:
                     break
         return moved
 
+    def _cut_key(self, pattern: Pattern) -> tuple[str, str, int]:
+        file = pattern.file(self._plan.folder, self._rank)
+        return (file, pattern.spatiality, pattern.request_size)
+
 
 def _deadline(pattern: Pattern) -> float:
     return time.monotonic() + pattern.stone_wall if pattern.stone_wall else float("inf")
+
+
+def connected(io_nodes: Sequence[str]) -> list[int]:
+    """Return the numbers of the I/O nodes, given by their sockets, that this process uses."""
+    peers = set()
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - names are numbers
+        with suppress(OSError):  # no socket, or the descriptor of the list itself
+            connection = socket.socket(fileno=int(name))
+            try:
+                peers.add(connection.getpeername())
+            finally:
+                connection.detach()
+    return [number for number, path in enumerate(io_nodes) if path in peers]
 
 
 def prefill(plan: Plan) -> None:
@@ -222,8 +246,11 @@ def _fill(plan: Plan, pattern: Pattern, rank: int, file: str) -> None:
 
 def validate(plan: Plan, operations: list[RankOperation]) -> str:
     """Return what is wrong with the files that were written, or an empty string."""
-    for k, pattern in enumerate(plan.phase.patterns):
-        if pattern.operation != "write" or not pattern.validation:
+    writes = {k: p for k, p in enumerate(plan.phase.patterns) if p.operation == "write"}
+    # The content depends on the size of the requests: those of the last write of a file.
+    sizes = {pattern.file("", 0): pattern.request_size for pattern in writes.values()}
+    for k, pattern in writes.items():
+        if not pattern.validation or sizes[pattern.file("", 0)] != pattern.request_size:
             continue
         buffer = content(pattern.request_size, plan.seed)
         for rank in range(plan.ranks):
@@ -246,7 +273,7 @@ def _run_forked_rank(plan: Plan, rank: int, gate: Connection, parent: int) -> No
 def _run_rank(plan: Plan, rank: int, barrier: Barrier) -> bool:
     """Write the result of a rank; return whether it did all operations."""
     try:
-        result = RankResult(operations=Rank(plan, rank, barrier).run())
+        result = Rank(plan, rank, barrier).run()
     except Exception as error:
         result = RankResult(error=f"rank {rank}: {str(error) or type(error).__name__}")
     plan.result(rank).write_bytes(msgspec.json.encode(result))
@@ -256,12 +283,14 @@ def _run_rank(plan: Plan, rank: int, barrier: Barrier) -> bool:
 def _fork_ranks(plan: Plan) -> int:
     fork = multiprocessing.get_context("fork")
     ranks: dict[Connection, BaseProcess] = {}
-    for k in range(plan.ranks):
+    for k in plan.order or range(plan.ranks):
         parent_end, rank_end = fork.Pipe()
         rank = fork.Process(target=_run_forked_rank, args=(plan, k, rank_end, os.getpid()))
         rank.start()
         rank_end.close()  # a later rank would inherit it, and hide the end of this one
         ranks[parent_end] = rank
+        if plan.order:
+            parent_end.poll(plan.timeout)  # until it waits for the others, connected
     return serve_barrier(ranks)
 
 

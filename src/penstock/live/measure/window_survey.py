@@ -101,7 +101,7 @@ class WindowRuns(ObservedRuns):
     """Runs trials, and returns the rewards of their intervals."""
 
     settings = messages.Settings(scheduler=TWINS)
-    blocks = True
+    distribution = "block"
 
     def measure(self, trial: Trial) -> RewardSeries:
         """Run a trial and return its rewards; raise LaunchError for too few."""

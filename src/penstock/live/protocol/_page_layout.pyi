@@ -5,6 +5,7 @@ COUNTERS_MAGIC: int
 ROOTS: int
 ROOT_BYTES: int
 SLOTS: int
+SITE_NODES: int
 MAP_NODES: int
 JOB_BYTES: int
 TOKEN_BYTES: int

@@ -31,9 +31,13 @@ class AdoptJob(messages.Message, frozen=True, kw_only=True, tag="Adopt"):
     user: str
     node: str = ""  # the batch system's name of this node; one host may be several nodes
     name: str = ""
-    executable: str = ""
+    executable: messages.Application = ""
     nodes: messages.Positive = 1
     processes: messages.Positive | None = None
+    partition: messages.Partition = ""
+    io_nodes: int | None = None  # as in BeginJob
+    hints: messages.Hints = messages.Hints()
+    refused: tuple[str, ...] = ()  # why parts of the job's comment are left out: for the log
 
 
 class JobEnvironment(messages.Message, frozen=True, kw_only=True, tag="Adopted"):

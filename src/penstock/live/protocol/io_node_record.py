@@ -26,6 +26,10 @@ class IoNodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     connections: Count | UnsetType = UNSET
     queued: Count | UnsetType = UNSET
     requests: Count | UnsetType = UNSET
+    bytes: Annotated[
+        Count,
+        Meta(description="Bytes read and written by its present process; 0 if it does not answer."),
+    ] = 0
     read_bytes: Count | UnsetType = UNSET
     write_bytes: Count | UnsetType = UNSET
     errors: Count | UnsetType = UNSET
@@ -72,11 +76,6 @@ class IoNodeRecord(IoNodeSummary, frozen=True, kw_only=True):
         names = IoNodeSummary.__struct_fields__
         return IoNodeSummary(**{name: getattr(self, name) for name in names})
 
-    @property
-    def moved_bytes(self) -> int:
-        """Bytes read and written by its present process."""
-        return (self.read_bytes or 0) + (self.write_bytes or 0)
-
 
 class TuningStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The tuning of a site's I/O nodes."""
@@ -91,3 +90,19 @@ class TuningStatus(msgspec.Struct, frozen=True, kw_only=True):
     exploring: Annotated[list[str], Meta(description="Parameters being explored now.")]
     contexts: Annotated[Count, Meta(description="Access patterns seen so far.")]
     faults: Annotated[Count, Meta(description="Exceptions of tuners.")]
+
+
+class AllocationStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How a site's I/O nodes are given to jobs."""
+
+    policy: Annotated[str, Meta(description="Says how many I/O nodes each job gets.")]
+    placement: Annotated[str, Meta(description="Says which ones.")]
+    fallback: Annotated[str, Meta(description="For jobs of which too little is known.")]
+    settle: Annotated[
+        float, Meta(description="Seconds that such a job runs before others make room for it.")
+    ]
+    moves: Annotated[Count, Meta(description="Times that a running job was given other I/O nodes.")]
+    reasons: Annotated[
+        dict[str, int],
+        Meta(description="Times that I/O nodes were decided on for a job, by reason."),
+    ]

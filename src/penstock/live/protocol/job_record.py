@@ -16,6 +16,36 @@ FAIL_OPENS = ("failed_open", "gave_up", "interrupted", "lapses", "overdue", "pol
 """Counters of calls that should have been held or forwarded, and were not."""
 
 
+class JobAllocation(msgspec.Struct, frozen=True, kw_only=True):
+    """The I/O nodes that the site's policies decided on for a job, and why."""
+
+    io_nodes: Annotated[list[int], Meta(description="I/O nodes; empty: direct.")]
+    reason: Annotated[
+        str,
+        Meta(
+            description="policy: the allocation policy gave the count, the placement policy the "
+            "I/O nodes; prior: the same, from a curve that is, in part, that of its class; "
+            "placed-by-load: the same count on the least loaded I/O nodes; new: too "
+            "little is known of it and it began only now; unknown: too little is known, it has a "
+            "share of what others leave; failed: the policy raised an exception; explored: a "
+            "neighbouring count, to learn its bandwidth; pinned: it or a person asked for them; "
+            "unreachable: no I/O node that it can reach is up."
+        ),
+    ]
+    policy: Annotated[
+        str, Meta(description="The policy that gave the count; empty: none of the site's.")
+    ] = ""
+    knowledge: Annotated[
+        dict[str, str],
+        Meta(description="What is known of the job and the policy uses, in words, by its name."),
+    ] = {}
+    lacks: Annotated[
+        list[str], Meta(description="What a policy needs to know of it, and is not known.")
+    ] = []
+    error: Annotated[str, Meta(description="What a policy raised.")] = ""
+    since_seconds: Annotated[float, Meta(description="For how long this has been so.")] = 0.0
+
+
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The public part of a job's record, without private data of its user."""
 
@@ -50,11 +80,31 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
     pid: Annotated[int, Meta(description="Process id of its 'penstock run' or agent.")] = 0
     host: Annotated[str, Meta(description="Address of its host; empty: the controller's.")] = ""
     command: Annotated[list[str], Meta(description="Command line.")] = []
-    executable: Annotated[str, Meta(description="Path of its program.")] = ""
+    executable: Annotated[
+        str,
+        Meta(
+            description="Name of its application: as its user or the batch system names it, or "
+            "the program in its command, behind launchers and interpreters. Empty: not known."
+        ),
+    ] = ""
     nodes: Annotated[int, Meta(description="Compute nodes.")] = 1
     processes: Annotated[int | None, Meta(description="Processes, if known.")] = None
     requested_io_nodes: Annotated[
         int | None, Meta(description="I/O nodes that it asked for; null: the site's default.")
+    ] = None
+    allocation: Annotated[
+        JobAllocation | None,
+        Meta(
+            description="Its I/O nodes as the site's policies decided, whether they are enforced "
+            "or not. Null: the site has no allocation policy."
+        ),
+    ] = None
+    would_have: Annotated[
+        list[int] | None,
+        Meta(
+            description="I/O nodes that it would have, if its mode were enforce. Null: it is, or "
+            "the site has no allocation policy."
+        ),
     ] = None
     status: Annotated[int | None, Meta(description="Exit status, once it ended.")] = None
     reconnected: Annotated[
@@ -98,8 +148,9 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
     bandwidth: Annotated[
         float | None,
         Meta(
-            description="Bytes per second that it is expected to reach: of its best phase, which "
-            "counts less with every later one, or of earlier runs of its application."
+            description="Bytes per second that it is expected to reach with its number of I/O "
+            "nodes: of its best phase with it, which counts less with every later one, or of its "
+            "application's curve."
         ),
     ] = None
     best_bandwidth: Annotated[
@@ -126,7 +177,8 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
         float,
         Meta(
             description="Share granted: its weight over the weights of all that transfer now, with "
-            "or without a turn."
+            "or without a turn; with sharing.scope = 'io-node', of those on each of its I/O nodes, "
+            "the mean."
         ),
     ] = 0.0
     out_of_turn: Annotated[

@@ -14,7 +14,9 @@ import msgspec
 from msgspec import Meta
 
 from penstock.io_node_settings import IoNodeSettings
-from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus
+from penstock.learn.imported import MOST_IMPORTED, ImportedApplication
+from penstock.live.protocol.application_record import ApplicationRecord
+from penstock.live.protocol.io_node_record import AllocationStatus, IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
 if TYPE_CHECKING:
@@ -28,6 +30,11 @@ Counts = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_le
 """A job's counters: untrusted input, so bounded."""
 IoNodeNumber = Annotated[str, Meta(pattern=r"^[0-9]{1,4}\Z")]
 Hint = Annotated[float, Meta(gt=0, le=1e18)]
+Application = Annotated[str, Meta(max_length=512)]
+"""The name of an application; agents send `penstock.learn.applications.bounded` ones."""
+LONGEST_PARTITION = 256
+Partition = Annotated[str, Meta(max_length=LONGEST_PARTITION)]
+"""A partition of the batch system, as the job's environment says; empty: none."""
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
 Seconds = Annotated[float, Meta(ge=0, le=1e11)]
 """Since the epoch."""
@@ -110,6 +117,7 @@ class NodeObservation(Message, frozen=True, kw_only=True, tag="Observed"):
     observation: dict[str, int | float]
     """Fields of model.Observation; a dict, because importing the model imports NumPy."""
     settings: dict[str, int | float | str]
+    jobs: dict[str, int] = {}  # bytes by job since it started, named as in SetWeights
 
     def to_observation(self) -> "Observation":
         """Return the observation, or raise ConnectionError if it is not valid."""
@@ -177,11 +185,13 @@ class RegisterNode(Message, frozen=True, kw_only=True, tag="Serving"):
 
 
 class Hints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a user claims about a job; it influences only the order of the job's phases."""
+    """What a user claims about a job: for the order of its phases, and its first I/O nodes."""
 
     volume: Hint | None = None  # bytes per phase
     period: Hint | None = None  # seconds from one phase to the next when the job runs alone
     phases: Hint | None = None
+    pattern: Annotated[str, Meta(max_length=40)] | None = None  # one of model.observation.PATTERNS
+    request: Hint | None = None  # bytes of a request
 
 
 class BeginJob(Message, frozen=True, kw_only=True, tag="Begin"):
@@ -193,9 +203,10 @@ class BeginJob(Message, frozen=True, kw_only=True, tag="Begin"):
     user: str
     io_nodes: int | None = None  # how many it asks for; None: the site's default
     protocol: int = 1
-    executable: str = ""
+    executable: Application = ""  # of the user, the batch system, or found in the command
     nodes: Positive = 1  # compute nodes
     processes: Positive | None = None
+    partition: Partition = ""
     resumes: str | None = None  # its id at a controller that is gone
     counters: Counts = {}  # of a job that resumes, so far
     team: str | None = None  # shared by its agents on several hosts: one turn for all of them
@@ -291,7 +302,7 @@ class Heartbeat(Message, frozen=True, kw_only=True, tag="Beat"):
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where a job's data went; an agent of an older version does not say."""
 
-    io_nodes: Annotated[dict[IoNodeNumber, Count], Meta(max_length=64)] = {}  # bytes by number
+    io_nodes: Annotated[dict[IoNodeNumber, Count], Meta(max_length=1024)] = {}  # bytes by number
     directories: Annotated[list[Annotated[str, Meta(max_length=256)]], Meta(max_length=8)] = []
     """The first directories outside the roots in which it opened files for writing."""
 
@@ -357,15 +368,54 @@ class Status(Message, frozen=True, kw_only=True):
     direct_bytes: int
     fail_open_total: int
     policy: str = ""
+    scope: str = "file-system"  # sharing.scope: what turns are taken on
     mode: str = "observe"
     bandwidth: float | None = None  # site.bandwidth, in bytes per second, if it is set
     modes: dict[str, str] = {}  # of users with a mode of their own
     turns: int = 0  # granted so far
     tuning: TuningStatus | None = None  # None: nothing is tuned
+    allocation: AllocationStatus | None = None  # None: jobs have what they ask for, or all
     directories: dict[str, list[str]] = {}
     """By job: where it wrote outside the roots; of jobs whose paths the requester may know."""
     refused: int = 0  # connections, jobs and requests since the controller started
     policy_failures: int = 0  # times that the policy raised an exception or gave invalid answers
+
+
+class GetApplications(Message, frozen=True, kw_only=True):
+    """Ask what is known of applications. Answer: Applications, from number `first` of the list on.
+
+    The list is that of the first such message of a connection with `first` = 0.
+    """
+
+    first: Count = 0
+    user: str | None = None  # None: all that the requester may see
+
+
+class Applications(Message, frozen=True, kw_only=True):
+    """A part of what is known; `next` is the number of the first that is missing."""
+
+    applications: list[ApplicationRecord]
+    next: int | None = None
+
+
+class ImportKnowledge(Message, frozen=True, kw_only=True):
+    """Add what a file says of applications: of all, or of none. Answer: Done."""
+
+    applications: Annotated[list[ImportedApplication], Meta(max_length=MOST_IMPORTED)]
+
+
+class ForgetApplications(Message, frozen=True, kw_only=True):
+    """Remove what is known of a user's applications. Answer: Forgotten."""
+
+    user: str
+    application: str | None = None  # None: of all
+    nodes: Positive | None = None  # None: of all sizes
+
+
+class Forgotten(Message, frozen=True, kw_only=True):
+    """How many applications were removed."""
+
+    applications: int
 
 
 class Stop(Message, frozen=True, kw_only=True):

@@ -23,7 +23,8 @@ from penstock.live.protocol.messages import Node
 from penstock.printable import printable
 
 VERSION, ROOTS, ROOT_BYTES, SLOTS = layout.VERSION, layout.ROOTS, layout.ROOT_BYTES, layout.SLOTS
-MAP_NODES, JOB_BYTES, TOKEN_BYTES = layout.MAP_NODES, layout.JOB_BYTES, layout.TOKEN_BYTES
+SITE_NODES, MAP_NODES = layout.SITE_NODES, layout.MAP_NODES
+JOB_BYTES, TOKEN_BYTES = layout.JOB_BYTES, layout.TOKEN_BYTES
 ADDRESS_BYTES, SLOT_BYTES = layout.ADDRESS_BYTES, layout.SLOT_BYTES
 CONTROL_BYTES, COUNTERS_BYTES = layout.CONTROL_BYTES, layout.COUNTERS_BYTES
 CONTROL_MAGIC = layout.CONTROL_MAGIC.to_bytes(8, "little")
@@ -200,7 +201,7 @@ class SharedPages:
     def assign(self, nodes: Sequence[Node], *, stripe: int = 0) -> None:
         """Send the job's data calls to these I/O nodes from now on; an empty list is direct."""
         if len(nodes) > MAP_NODES:
-            raise InputError(f"{len(nodes)} I/O nodes for one job; give at most {MAP_NODES}")
+            raise InputError(f"{len(nodes)} I/O nodes on one host; give at most {MAP_NODES}")
         packed = [
             (
                 node.id,
@@ -308,7 +309,7 @@ class SharedPages:
 
     def _node_bytes(self) -> list[int]:
         first = layout.NODE_BYTES // 8
-        return self._counted[first : first + MAP_NODES].tolist()
+        return self._counted[first : first + SITE_NODES].tolist()
 
     def directories_elsewhere(self) -> list[str]:
         """Return the first directories outside the roots in which the job opened files to write.

@@ -1,10 +1,10 @@
 """What a controller keeps across restarts: families, jobs, totals (docs/formats/store.md)."""
 
+from penstock.learn.knowledge import Knowledge
 from penstock.live.store.database import StoreError
 from penstock.live.store.rows import (
     Families,
     Family,
-    Knowledge,
     RecalledKnowledge,
     Totals,
 )

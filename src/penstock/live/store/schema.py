@@ -20,17 +20,23 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    column,
     inspect,
     select,
+    table,
+    text,
 )
 
 from penstock.errors import InputError
+from penstock.learn.access_class import AccessClass
+from penstock.learn.imported import Imported
+from penstock.learn.knowledge import Knowledge
+from penstock.learn.observations import History, ObservedPhase
+from penstock.learn.tuned import Estimates, TunedValues
 from penstock.live.protocol.job_record import JobRecord, direct_bytes, fail_opens, forwarded_bytes
-from penstock.live.store.rows import Family, Knowledge, storable
+from penstock.live.store.rows import Family, storable
 
-VERSION = 1
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
-"""Functions that make version n + 1 out of version n."""
+VERSION = 3
 LONGEST_COMMAND = 4096
 """Bytes of a command line that are stored."""
 _WHOLE = 2**63 - 1
@@ -60,17 +66,16 @@ def _job_columns() -> list[Column[Any]]:
 
 version = Table("penstock_schema", metadata, Column("version", BigInteger, nullable=False))
 families = Table(
-    "penstock_families",
+    "penstock_applications",
     metadata,
     Column("user", Text, primary_key=True),
     Column("executable", Text, primary_key=True),
     Column("nodes", BigInteger, primary_key=True, autoincrement=False),
-    Column("w_iter", Double),
-    Column("observations", BigInteger, nullable=False),
-    Column("phase_bytes", Double),
-    Column("bandwidth", Double),
+    _json("history", dict[int, tuple[ObservedPhase, ...]], nullable=False),
+    _json("imported", Imported, nullable=False),
     Column("pattern", Text),
-    _json("curve", dict[int, float] | None),
+    Column("request_size", BigInteger),
+    _json("tuned", Estimates),
     Column("updated", Double, nullable=False),
 )
 running = Table(
@@ -102,6 +107,49 @@ counts = Table(
     Column("name", Text, primary_key=True),
     Column("value", BigInteger, nullable=False),
 )
+
+
+def _observations(connection: Connection) -> None:
+    """Version 2 keeps observed phases.
+
+    Version 1 had a bandwidth, and a curve of such bandwidths, that a job may have had with another
+    number of I/O nodes, or beside others: they stay in its table, which is no longer used.
+    """
+    families.create(connection)
+    earlier = table(
+        "penstock_families",
+        *map(column, ("user", "executable", "nodes", "w_iter", "observations", "phase_bytes")),
+        *map(column, ("pattern", "updated")),
+    )
+    rows = [
+        {
+            **{name: old[name] for name in ("user", "executable", "nodes", "pattern", "updated")},
+            "history": "{}",
+            "imported": _text(
+                Imported(
+                    volume=old["phase_bytes"],
+                    w_iter=old["w_iter"],
+                    iterations=max(old["observations"], 1),
+                )
+            ),
+        }
+        for old in connection.execute(select(earlier)).mappings()
+    ]
+    if rows:
+        connection.execute(families.insert(), rows)
+
+
+def _classes(connection: Connection) -> None:
+    """Version 3 keeps the size of an application's requests, and what tuning learnt of it."""
+    # A store of version 1 has just got the table as it is now.
+    existing = {column["name"] for column in inspect(connection).get_columns(families.name)}
+    for name, kind in (("request_size", "BIGINT"), ("tuned", "TEXT")):
+        if name not in existing:
+            connection.execute(text(f"ALTER TABLE {families.name} ADD COLUMN {name} {kind}"))
+
+
+MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {1: _observations, 2: _classes}
+"""Functions that make version n + 1 out of version n."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,18 +214,16 @@ def _command(words: tuple[str, ...]) -> str:
     return msgspec.json.encode(stored).decode()
 
 
-def _curve(curve: Mapping[int, float]) -> str:
-    return _mapping({count: value for count, value in curve.items() if math.isfinite(value)})
-
-
-def _mapping(value: Mapping[Any, float]) -> str:
-    return msgspec.json.encode(dict(value)).decode()
+def _text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 _BY_NAME: dict[str, Callable[[Any], Any]] = {
     "command": lambda words: _command(tuple(words)),
-    "counters": _mapping,
-    "curve": _curve,
+    "counters": lambda counters: _text(dict(counters)),
+    "history": lambda history: _text(history.phases),
+    "imported": _text,
+    "tuned": lambda tuned: _text(tuned.estimates) if tuned else None,
 }
 
 
@@ -240,8 +286,28 @@ def read_ended(row: Sequence[Any]) -> JobRecord:
     return JobRecord(**values, seconds=seconds, io_nodes=[], waits=0)
 
 
-def read_learned(row: Sequence[Any]) -> tuple[Family, Knowledge]:
-    """Return the family of a row, and its knowledge."""
+def read_family(row: Sequence[Any]) -> tuple[Family, Sequence[Any]]:
+    """Return the family of a row, and the row: its knowledge is read when it is needed."""
+    user, executable, nodes, *_ = row
+    return Family(user=user, executable=executable, nodes=nodes), row
+
+
+_PATTERN, _REQUEST_SIZE = (
+    list(families.columns.keys()).index(name) for name in ("pattern", "request_size")
+)
+
+
+def read_class(row: Sequence[Any]) -> AccessClass | None:
+    """Return the class of the family in a row, without reading its knowledge."""
+    size = row[_REQUEST_SIZE]
+    return AccessClass.of(row[_PATTERN], size if isinstance(size, int) else None)
+
+
+def read_knowledge(row: Sequence[Any]) -> Knowledge:
+    """Return the knowledge in a row of families; ValueError: a foreign value."""
     values = _values(families, row)
-    family = Family(**{key.name: values.pop(key.name) for key in families.primary_key})
-    return family, Knowledge(**values)
+    for key in families.primary_key:
+        del values[key.name]
+    values["history"] = History(values["history"])
+    values["tuned"] = TunedValues(values["tuned"] or {})
+    return Knowledge(**values)

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Select, Table, bindparam, delete, func, selec
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
+from penstock.learn.knowledge import Knowledge
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store import database, schema
 from penstock.live.store.database import StoreError, TakenError
@@ -20,7 +21,6 @@ from penstock.live.store.rows import (
     TOTALS,
     Families,
     Family,
-    Knowledge,
     Totals,
     storable,
 )
@@ -121,7 +121,11 @@ class Store:
             running = tuple(_read(connection, jobs, schema.read_running))
             history = tuple(reversed([*_read(connection, last, schema.read_ended)]))
             return Memory(
-                families=Families(_read(connection, knowledge, schema.read_learned)),
+                families=Families(
+                    _read(connection, knowledge, schema.read_family),
+                    decode=_knowledge,
+                    class_of=schema.read_class,
+                ),
                 running=running,
                 ended=history,
                 totals=Totals(**{name: counts.get(name, 0) for name in TOTALS}),
@@ -238,6 +242,15 @@ def _no_collection() -> Iterator[None]:
 
 def _key(family: Family) -> Row:
     return {"of_user": family.user, "of_executable": family.executable, "of_nodes": family.nodes}
+
+
+def _knowledge(row: Sequence[Any]) -> Knowledge:
+    """Return the knowledge in a row; none where it cannot be read."""
+    try:
+        return schema.read_knowledge(row)
+    except (ValueError, TypeError) as error:
+        log.warning("an application has no history: %s", database.one_line(error))
+        return Knowledge()
 
 
 def _write(connection: Connection, steps: list[Step]) -> None:

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from penstock.learn.knowledge import Knowledge
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store.database import StoreError, one_line
-from penstock.live.store.rows import FAMILIES_PER_USER, Family, Knowledge, RecalledKnowledge
+from penstock.live.store.rows import FAMILIES_PER_USER, Family, RecalledKnowledge
 from penstock.live.store.store import Changes, Store
 
 log = logging.getLogger("penstock.store")
@@ -114,12 +115,19 @@ class WriteBehind:
         return self.families.recall(family)
 
     def learn(self, family: Family, knowledge: Knowledge) -> None:
-        """Update the knowledge of a family; fields that are None stay as they were."""
-        merged, forgotten = self.families.learn(family, knowledge)
+        """Replace the knowledge of a family."""
+        forgotten = self.families.learn(family, knowledge)
         with self._changed:
-            _newest(self._later.families, family, merged)
+            _newest(self._later.families, family, knowledge)
             if forgotten is not None:
                 _newest(self._later.families, forgotten, None)
+            self._note(self._later)
+
+    def forget_family(self, family: Family) -> None:
+        """Remove the knowledge of a family."""
+        self.families.forget(family)
+        with self._changed:
+            _newest(self._later.families, family, None)
             self._note(self._later)
 
     def running(self, job: JobRecord) -> None:

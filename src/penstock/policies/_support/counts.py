@@ -1,9 +1,10 @@
 """A base for allocators: the counts that a job may have, and what each would give."""
 
+from functools import lru_cache
 from typing import ClassVar
 
 from penstock.errors import InputError
-from penstock.model import Job, Site
+from penstock.model import Curve, Job, Site
 from penstock.model.load import Options
 
 
@@ -48,13 +49,29 @@ class CurveAllocator:
         """Return the effect of each count on the job."""
         if job.curve is None:
             raise InputError(f"job {job.id!r} has no curve; measure one, or use static")
-        return Options.of(
-            job.curve,
-            self.counts(job, site),
-            nodes=job.nodes,
-            compute=0.0 if job.compute is None else job.compute,
-            volume=1.0 if job.volume is None else job.volume,
-        )
+        for name, value in (("compute", job.compute), ("volume", job.volume)):
+            if value is None and name in self.needs:
+                raise InputError(
+                    f"job {job.id!r} has no {name}, which {type(self).__name__} needs; give it, or "
+                    "use best-bandwidth"
+                )
+        # What a policy does not need makes no difference to its choice.
+        counts = tuple(self.counts(job, site))
+        return _options(job.curve, counts, job.nodes, job.compute, job.volume)
+
+
+@lru_cache(maxsize=8192)
+def _options(
+    curve: Curve, counts: tuple[int, ...], nodes: int, compute: float | None, volume: float | None
+) -> Options:
+    """Return the options of a job: the same at every decision while it runs."""
+    return Options.of(
+        curve,
+        counts,
+        nodes=nodes,
+        compute=0.0 if compute is None else compute,
+        volume=1.0 if volume is None else volume,
+    )
 
 
 class MeasuredAllocator(CurveAllocator):

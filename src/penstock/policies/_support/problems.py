@@ -45,13 +45,20 @@ _KINDS: Mapping[str, _Kind] = {
     "allocation": _Kind(
         required={"allocate": 1},
         optional={"place": 3},
-        attributes={"sticky": bool, "brings": str, "joint": bool},
+        attributes={
+            "sticky": bool,
+            "brings": str,
+            "joint": bool,
+            "falls_back": str,
+            "least_points": int,
+            "offline": str,
+        },
         needs=RESOURCE_NEEDS,
     ),
     "placement": _Kind(
         required={"place": 3},
         optional={"allocate": 1},
-        attributes={"joint": bool, "sticky": bool, "brings": str},
+        attributes={"joint": bool, "sticky": bool, "brings": str, "offline": str},
         needs=RESOURCE_NEEDS,
     ),
     "packing": _Kind(required={"pack": 2}, optional={}, attributes={}, needs=RESOURCE_NEEDS),

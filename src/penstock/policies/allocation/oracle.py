@@ -15,6 +15,7 @@ class Oracle(MeasuredAllocator):
     """n_perf of every job, even if the site does not have that many."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"best-count"})
+    offline: ClassVar[str] = "it gives jobs more than a site has; use best-bandwidth"
 
     def counts(self, job: Job, site: Site) -> list[int]:
         """Return all counts that are known of the job."""

@@ -78,6 +78,10 @@ class Search(CurveAllocator):
     goes_direct: ClassVar[bool] = False
     joint: ClassVar[bool] = True
     brings: ClassVar[str] = "search"
+    offline: ClassVar[str] = (
+        "it simulates hundreds of placements for every decision, for seconds during which no job "
+        "would get its turn; use t-cpu, or search in 'penstock place'"
+    )
 
     def __init__(
         self,

@@ -258,14 +258,8 @@ class Contest:
         )
 
     def _not_live(self, better: Mapping[str, str]) -> str:
-        """Say of better policies, each with its text, how far a controller can run them."""
-        texts: dict[str, list[str]] = {}
-        for name, text in better.items():
-            partly = live_knowledge.source(self.kind, self.needs[name]) == "partly"
-            texts.setdefault("only partly" if partly else "not", []).append(text)
-        return "".join(
-            f"; better, but {how} possible live: {', '.join(t)}" for how, t in texts.items()
-        )
+        """Say of better policies, each with its text, that no controller can run them."""
+        return f"; better, but not possible live: {', '.join(better.values())}" if better else ""
 
     def _keep_base(self, candidates: Sequence[str], metric: str) -> Choice:
         """Return that no candidate is better than the base for sure."""

@@ -4,16 +4,15 @@ import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from penstock import registry
 from penstock.campaign.executors.dispatch import Piece, complete, result
 from penstock.campaign.executors.local import LocalPool
 from penstock.campaign.policy_file import PolicyFile, policy_errors
 from penstock.config import Loaded
-from penstock.core.arbiter import Arbiter
 from penstock.errors import InputError
-from penstock.model import Site
+from penstock.model import Action, Event, Site, View
 from penstock.policies.base import Sharing
 from penstock.sim import engine, metrics
 from penstock.sim.as_live import AsLive
@@ -34,6 +33,14 @@ PROCESSES_PAY = 400_000
 
 AS_LIVE_COSTS = 30
 """How many times longer an iteration takes in the reference simulator than a policy in Python."""
+
+
+class Arbitrator(Protocol):
+    """Gives jobs resources: an Arbiter, or one in the circumstances of a record."""
+
+    def handle(self, event: Event, view: View) -> Sequence[Action]:
+        """Return the assignments that follow from an event."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,7 +67,7 @@ class Task:
     site: Site
     knowledge: Knowledge
     window: tuple[float, float] | None
-    arbiter: Callable[[], Arbiter | None]
+    arbiter: Callable[[], Arbitrator | None]
     options: Mapping[str, Mapping[str, Any]]
     timeline: bool = False
     as_live: AsLive | None = None

@@ -220,7 +220,17 @@ def compare(
 ) -> WhatIf:
     """Simulate the jobs of a record under policies, of which what ran must be one."""
     outcomes = policy_runs.simulate(recording.workload, policies, task, advance)
-    recorded = metrics.measure(recording.run, task.window)
+    return judge(recording, ran, outcomes, task.window)
+
+
+def judge(
+    recording: Recording,
+    ran: Ran,
+    outcomes: Mapping[str, Outcome],
+    window: tuple[float, float] | None,
+) -> WhatIf:
+    """Compare simulations of a record's jobs, of which what ran must be one."""
+    recorded = metrics.measure(recording.run, window)
     figures = {name: outcome.figures() for name, outcome in outcomes.items()}
     ranked = policy_runs.rank(figures, ran.policy)
     base = ranked[ran.policy]

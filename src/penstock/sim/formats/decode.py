@@ -121,7 +121,14 @@ def seconds(value: float | str, where: str) -> float:
 
 def parse_curve(points: Mapping[str, float], where: str) -> Curve:
     """Return the curve of a file's points; an error begins with `where`."""
-    counts = {}
+    counts = parse_counts(points, where)
+    with error_prefix(where):
+        return Curve.of(counts)
+
+
+def parse_counts(points: Mapping[str, float], where: str) -> dict[int, float]:
+    """Return a file's points by number of resources; an error begins with `where`."""
+    counts: dict[int, float] = {}
     for text, bandwidth in points.items():
         if not text.isascii() or not text.isdigit():
             raise InputError(
@@ -130,8 +137,7 @@ def parse_curve(points: Mapping[str, float], where: str) -> Curve:
         if int(text) in counts:
             raise InputError(f"{where}: the count {int(text)} is given twice; give it once")
         counts[int(text)] = bandwidth
-    with error_prefix(where):
-        return Curve.of(counts)
+    return counts
 
 
 def curve_points(curve: Curve) -> Points:

@@ -5,16 +5,19 @@ the bytes are known, and divided by the bandwidth that the job had alone; a job 
 is taken to have been able to use the whole file system. What several transfers got together is
 their bytes over the time that they had the file system for, by shares: half of the time that two
 of them share. A phase never takes longer alone than it did.
+
+Where turns are taken on I/O nodes, all of this is said of each of them: a phase on k of them uses k
+times the bandwidth of one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.model import JobId
+from penstock.model import JobId, ResourceId
 from penstock.sim.formats.record_traces import Transfer
 from penstock.sim.workload import Floats
 from penstock.units import show_bandwidth
@@ -70,6 +73,7 @@ class Transfers:
     seconds: Floats
     weight: Floats
     held: Bools
+    resources: Sequence[tuple[ResourceId, ...]]
 
     @classmethod
     def of(cls, transfers: Sequence[Transfer]) -> "Transfers":
@@ -77,22 +81,54 @@ class Transfers:
         names = ("start", "end", "bytes", "seconds", "weight")
         columns = {name: np.array(list(map(attrgetter(name), transfers)), float) for name in names}
         held = np.array([transfer.held for transfer in transfers], np.bool_)
-        return cls(job=[transfer.job for transfer in transfers], held=held, **columns)
+        return cls(
+            job=[transfer.job for transfer in transfers],
+            held=held,
+            resources=[transfer.resources for transfer in transfers],
+            **columns,
+        )
+
+    @property
+    def counts(self) -> Floats:
+        """How many resources each is on."""
+        return np.array([max(len(each), 1) for each in self.resources], float)
 
     @property
     def alone(self) -> Bools:
-        """Whether nothing else transferred meanwhile."""
-        order = np.argsort(self.start, kind="stable")
-        start, end = self.start[order], self.end[order]
-        before = np.concatenate(([-np.inf], np.maximum.accumulate(end)[:-1]))
-        after = np.concatenate((start[1:], [np.inf]))
-        alone: Bools = np.empty(len(order), np.bool_)
-        alone[order] = (before <= start) & (end <= after)
-        return alone & ~self.held
+        """Whether nothing else transferred on the same resource meanwhile."""
+        alone = ~self.held
+        for rows in self._by_resource():
+            alone[rows] &= _undisturbed(self.start[rows], self.end[rows])
+        return alone
+
+    def served(self) -> Floats:
+        """Return the seconds of whole resources that each had."""
+        had: Floats = np.zeros(len(self.start))
+        for rows in self._by_resource():
+            had[rows] += served(self.start[rows], self.end[rows], self.weight[rows])
+        return had
+
+    def _by_resource(self) -> Iterator[NDArray[np.intp]]:
+        """Yield the rows of the transfers on each resource."""
+        rows: dict[ResourceId, list[int]] = {}
+        for row, resources in enumerate(self.resources):
+            for resource in resources:
+                rows.setdefault(resource, []).append(row)
+        return (np.array(each, np.intp) for each in rows.values())
+
+
+def _undisturbed(start: Floats, end: Floats) -> Bools:
+    """Return which of these transfers overlap with no other."""
+    order = np.argsort(start, kind="stable")
+    before = np.concatenate(([-np.inf], np.maximum.accumulate(end[order])[:-1]))
+    after = np.concatenate((start[order][1:], [np.inf]))
+    alone: Bools = np.empty(len(order), np.bool_)
+    alone[order] = (before <= start[order]) & (end[order] <= after)
+    return alone
 
 
 def served(start: Floats, end: Floats, weight: Floats) -> Floats:
-    """Return the seconds of the whole file system that transfers had, which share it by weight."""
+    """Return the seconds of a whole resource that transfers had, which share it by weight."""
     times = np.concatenate((start, end))
     change = np.concatenate((weight, -weight))
     order = np.argsort(times, kind="stable")
@@ -104,15 +140,16 @@ def served(start: Floats, end: Floats, weight: Floats) -> Floats:
 
 
 def fit(transfers: Transfers, declared: float | None) -> tuple[Bandwidth, dict[JobId, float]]:
-    """Return the bandwidth of the file system, and that of each job that was alone."""
+    """Return the bandwidth of one resource, and that of each job that was alone."""
     if not len(transfers.job):
         return Bandwidth(declared=declared), {}
     known = (transfers.bytes > 0) & (transfers.seconds > 0)
     alone = known & transfers.alone
     together = known & ~alone
-    had = served(transfers.start, transfers.end, transfers.weight)[together].sum()
+    had = transfers.served()[together].sum()
+    resource_seconds = transfers.seconds * transfers.counts
     bandwidth = Bandwidth(
-        alone=_best(transfers.bytes[alone], transfers.seconds[alone]),
+        alone=_best(transfers.bytes[alone], resource_seconds[alone]),
         together=float(transfers.bytes[together].sum() / had) if had else None,
         declared=declared,
     )

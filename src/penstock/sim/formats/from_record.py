@@ -12,20 +12,26 @@ record, or from the end of the phase that it was in; a job that continues counts
 the record, or to the beginning of the phase that it is in. A phase that was cut off (its job or the
 controller ended meanwhile) has no length: the job counts up to its beginning, and from its end on
 as another one; a job without any complete phase besides is left out.
+
+By I/O node, to simulate other allocations: a job's resources are the I/O nodes that it had most
+often. A phase beside others takes its bytes over the bandwidth that the job's curve has at the
+number that it had; one at another number is converted by the curve. A job whose curve does not have
+these numbers, or no other, counts without a curve.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.model import Job, Site
+from penstock.model import Curve, Job, JobId, NodeDown, NodeUp, ResourceId, Site
 from penstock.records import ENFORCE, Record
 from penstock.sim.formats.fitted_bandwidth import Bandwidth, Transfers, fit
+from penstock.sim.formats.record_io_nodes import IoNodesOfRecord
 from penstock.sim.formats.record_traces import NO_TRANSFER, Cuts, Trace, Traces
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
@@ -97,9 +103,13 @@ class Recording:
     """Mean seconds after which the controller knew that a phase had ended."""
     missing: Missing
     notes: Sequence[str]
+    changes: Sequence[NodeUp | NodeDown] = ()
+    """By I/O node: when which one came or went."""
+    pinned: Mapping[JobId, tuple[ResourceId, ...]] = field(default_factory=dict)
+    """By I/O node: those that jobs of the workload, or people, asked for."""
 
 
-def load(record: Record, site: Site | None = None) -> Recording:
+def load(record: Record, site: Site | None = None, *, by_io_node: bool = False) -> Recording:
     """Convert a record; `site` replaces the one that it was made on."""
     name = record.paths[0]
     if record.lost:
@@ -108,7 +118,10 @@ def load(record: Record, site: Site | None = None) -> Recording:
             "give the parts on one side of the gap"
         )
     header = record.header
-    traces = Traces(header.began, header.running, enforced=header.mode == ENFORCE)
+    io_nodes = IoNodesOfRecord(header) if by_io_node else None
+    traces = Traces(
+        header.began, header.running, enforced=header.mode == ENFORCE, io_nodes=io_nodes
+    )
     for entry in record:
         traces.take(entry)
     traces.end()
@@ -122,9 +135,17 @@ def load(record: Record, site: Site | None = None) -> Recording:
         raise InputError(f"{name}: no job in it did any work; take a record of a longer time")
     # In the order of submission, which breaks ties; the sort is stable.
     worked.sort(key=lambda trace: trace.job.serial)
-    bandwidth = _fit(traces, worked, header.site.bandwidth)
+    # What a site declares is the bandwidth of its file system.
+    declared = header.site.bandwidth if header.scope == "file-system" else None
+    bandwidth = _fit(traces, worked, declared, by_curve=by_io_node)
+    if by_io_node:
+        for trace in worked:
+            _convert(trace)
+        traces.cuts.jobs_without_curve = sum(
+            trace.job.curve is None and trace.job.id not in silent for trace in worked
+        )
     try:
-        workload = _workload(worked)
+        workload = _workload(worked, with_hosts=by_io_node)
     except OverflowError as error:
         raise InputError(f"{name}: a job has an impossible number of nodes or resources") from error
     run = Run(
@@ -144,7 +165,20 @@ def load(record: Record, site: Site | None = None) -> Recording:
         noticed=sum(traces.idle) / len(traces.idle) if traces.idle else 0.0,
         missing=Missing.of_record(record, traces),
         notes=tuple(record.notes),
+        changes=() if io_nodes is None else io_nodes.changes,
+        pinned={} if io_nodes is None else _pinned(workload, worked, io_nodes),
     )
+
+
+def _pinned(
+    workload: Workload, worked: Sequence[Trace], io_nodes: IoNodesOfRecord
+) -> dict[JobId, tuple[ResourceId, ...]]:
+    pinned = io_nodes.pinned
+    return {
+        workload.id(j): pinned[trace.job.id]
+        for j, trace in enumerate(worked)
+        if trace.job.id in pinned
+    }
 
 
 def read(path: Path, site: Site) -> Workload:
@@ -155,27 +189,58 @@ def read(path: Path, site: Site) -> Workload:
     return recording.workload
 
 
-def _fit(traces: Traces, worked: Sequence[Trace], declared: float | None) -> Bandwidth:
+def _fit(
+    traces: Traces, worked: Sequence[Trace], declared: float | None, *, by_curve: bool
+) -> Bandwidth:
     """Fit the bandwidth, and set the isolated lengths of phases whose bytes are known.
 
     A job's max_share stays as policies knew it: with another one they would decide otherwise.
+    `by_curve`: a phase beside others has the bandwidth of its job's curve, where that is known.
     """
     transfers = Transfers.of(traces.transfers)
     bandwidth, own = fit(transfers, declared)
     if bandwidth.fitted is None:
         return bandwidth
-    alone = transfers.alone
+    alone, counts = transfers.alone, transfers.counts
     for trace in worked:
-        most = own.get(trace.job.id, bandwidth.fitted * trace.job.max_share)
+        curve = trace.job.curve if by_curve else None
         for i, place in enumerate(trace.transfer):
             if place != NO_TRANSFER:
-                took = float(transfers.seconds[place])
+                took, count = float(transfers.seconds[place]), trace.count[i]
+                whole = bandwidth.fitted * counts[place] * trace.job.max_share
+                most = own.get(trace.job.id, whole)
+                if curve is not None and count in curve:
+                    most = curve.bandwidth(count)
                 trace.io[i] = took if alone[place] else min(transfers.bytes[place] / most, took)
     return bandwidth
 
 
-def _workload(traces: Sequence[Trace]) -> Workload:
-    places = [next(iter(trace.places.most_common(1)), ((0,), 0))[0] for trace in traces]
+def _place(trace: Trace) -> tuple[ResourceId, ...]:
+    """Return the resources that a job had most often."""
+    return next(iter(trace.places.most_common(1)), ((0,), 0))[0]
+
+
+def _convert(trace: Trace) -> None:
+    """Convert all phases of a job to the number of resources that it had most often."""
+    curve, usual = trace.job.curve, len(_place(trace))
+    if curve is None:
+        return
+    numbers = {usual, *(n for n, io in zip(trace.count, trace.io, strict=True) if io)}
+    if len(curve.counts) == 1 or not all(number in curve for number in numbers):
+        trace.job = replace(trace.job, curve=None)
+        return
+    for i, io in enumerate(trace.io):
+        if io:
+            trace.io[i] = io * _ratio(curve, trace.count[i], usual)
+
+
+def _ratio(curve: Curve, count: int, usual: int) -> float:
+    # An exact one, so that the phases of a job that is never moved keep their lengths.
+    return 1.0 if count == usual else curve.bandwidth(count) / curve.bandwidth(usual)
+
+
+def _workload(traces: Sequence[Trace], *, with_hosts: bool) -> Workload:
+    places = [_place(trace) for trace in traces]
     jobs = [trace.job for trace in traces]
     return Workload(
         compute=np.concatenate([trace.compute for trace in traces]),
@@ -189,7 +254,8 @@ def _workload(traces: Sequence[Trace]) -> Workload:
         resource_offsets=np.cumsum([0, *map(len, places)]),
         resources=[resource for place in places for resource in place],
         curves=[job.curve for job in jobs] if any(job.curve for job in jobs) else None,
-        details=[_details(job) for job in jobs],
+        # No format of workloads has hosts: they matter to who reaches which I/O node.
+        details=[_details(job) | ({"host": job.host} if with_hosts else {}) for job in jobs],
     )
 
 

@@ -29,6 +29,7 @@ from penstock.model import (
 )
 from penstock.records import Entry
 from penstock.sim.checks import SHORTEST
+from penstock.sim.formats.record_io_nodes import IoNodesOfRecord
 from penstock.sim.workload import Floats
 
 TOO_FAST = 1.05
@@ -36,6 +37,8 @@ TOO_FAST = 1.05
 ROUNDING = 1 + 1e-9
 NO_TRANSFER = -1
 """The place of a phase of unknown bytes in the list of transfers."""
+UNKNOWN_COUNT = -1
+"""The number of resources of a phase of which it is not known."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,6 +57,9 @@ class Cuts:
     """Jobs whose phases used several sets of resources; they count with the most used."""
     jobs_without_io: int = 0
     """Jobs of which the record has no I/O phase; they count as computing."""
+    jobs_without_curve: int = 0
+    """By I/O node: jobs whose curve is not known at the number that they had; their I/O takes as
+    long on any number."""
     phases: int = 0
     """Phases left out because they are cut by the beginning or end of the record."""
     phases_direct: int = 0
@@ -70,7 +76,7 @@ class Cuts:
 class Transfer:
     """What a job transferred, from `start` to `end`; bytes and seconds 0: not known.
 
-    It shared the file system by `weight`; `held`: it lost its turn in between.
+    It shared its resources by `weight`; `held`: it lost its turn in between.
     """
 
     job: JobId
@@ -80,6 +86,7 @@ class Transfer:
     seconds: float = 0.0
     weight: float = 1.0
     held: bool = False
+    resources: tuple[ResourceId, ...] = (0,)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,8 +94,10 @@ class _Phase:
     """A phase in progress."""
 
     requested: float
+    resources: tuple[ResourceId, ...]
     parts: set[ResourceId]
     expected: float | None
+    count: int = UNKNOWN_COUNT
     longest: float = 0.0
     admitted: float | None = None
     weight: float = 1.0
@@ -112,6 +121,8 @@ class Trace:
     end: "array[float]" = field(default_factory=lambda: array("d"))
     transfer: "array[int]" = field(default_factory=lambda: array("q"))
     """The place of each phase in the list of transfers."""
+    count: "array[int]" = field(default_factory=lambda: array("q"))
+    """The number of resources that each phase had."""
     places: Counter[tuple[ResourceId, ...]] = field(default_factory=Counter)
     phase: _Phase | None = None
 
@@ -139,23 +150,40 @@ class Trace:
         if now > self.last_end:
             self.add(now, 0.0, now)
 
-    def add(self, request: float, io: float, end: float, transfer: int = NO_TRANSFER) -> None:
+    def add(
+        self,
+        request: float,
+        io: float,
+        end: float,
+        transfer: int = NO_TRANSFER,
+        count: int = UNKNOWN_COUNT,
+    ) -> None:
         """Add an iteration."""
         # The end of a phase may be dated back, but not before the job's own last event.
         self.request.append(max(request, self.last_end))
         self.io.append(io)
         self.end.append(max(end, self.request[-1]))
         self.transfer.append(transfer)
+        self.count.append(count)
 
 
 class Traces:
     """Collects each job's phases from the entries of a record.
 
     `enforced`: jobs waited for their turns; else every phase transferred from its beginning on.
+    `io_nodes`: a phase was on the I/O nodes of its job, not on the resources that it names.
     """
 
-    def __init__(self, began: float, running: Iterable[JobStarted], *, enforced: bool) -> None:
+    def __init__(
+        self,
+        began: float,
+        running: Iterable[JobStarted],
+        *,
+        enforced: bool,
+        io_nodes: IoNodesOfRecord | None = None,
+    ) -> None:
         self.cuts = Cuts()
+        self._io_nodes = io_nodes
         self.now = 0.0
         self._began, self._enforced = began, enforced
         self._open = {s.job.id: Trace(s.job, 0.0, carried=True) for s in running}
@@ -192,6 +220,8 @@ class Traces:
                 self._phase_ended(self._open[event.job], event, entry)
         for action in entry.actions:
             self._act(action)
+        if self._io_nodes is not None:
+            self._io_nodes.take(entry)
 
     def end(self) -> None:
         """The record ends: close the jobs that still run."""
@@ -226,18 +256,25 @@ class Traces:
         earlier = trace.phase
         if event.resumes and earlier is not None and earlier.suspended is not None:
             earlier.requested += self.now - earlier.suspended
-            earlier.parts, earlier.suspended, earlier.held = set(event.resources), None, True
+            earlier.parts = set(event.resources) or {DIRECT_PATH}
+            earlier.suspended, earlier.held = None, True
             return
         if earlier is not None:  # a phase whose policy raised an exception may have no end
             trace = self._cut(trace, goes_on=True)
         trace.phase = _Phase(
             requested=self.now,
+            resources=event.resources,
             parts=set(event.resources) or {DIRECT_PATH},
             expected=event.io,
         )
         self.cuts.phases_direct += not event.resources
-        if event.resources:
-            trace.places[event.resources] += 1
+        places: tuple[ResourceId, ...] | None = event.resources
+        if self._io_nodes is not None:
+            places = self._io_nodes.of(trace.job, event.resources)
+        if places is not None:
+            trace.phase.count = len(places)
+        if event.resources and places:
+            trace.places[places] += 1
 
     def _phase_ended(self, trace: Trace, event: PhaseEnded, entry: Entry) -> None:
         phase, end = trace.phase, self.now - event.idle
@@ -245,7 +282,9 @@ class Traces:
             if trace.carried and not trace.end:
                 trace.start = max(0.0, end)
                 self.cuts.phases += 1
-                self.transfers.append(Transfer(trace.job.id, 0.0, trace.start))
+                # It began before the record: on which resources, beside this one, is not known.
+                on = (event.resource,)
+                self.transfers.append(Transfer(trace.job.id, 0.0, trace.start, resources=on))
             return
         phase.parts.discard(event.resource)
         phase.longest = max(phase.longest, event.io)
@@ -287,6 +326,7 @@ class Traces:
                     seconds=min(seconds, took),
                     weight=phase.weight if self._enforced else 1.0,
                     held=phase.held,
+                    resources=phase.resources,
                 )
             )
         unknown = place == NO_TRANSFER and not short
@@ -294,7 +334,7 @@ class Traces:
         # Rounding aside, no phase takes longer alone than it did.
         io = took if short or phase.longest > took * ROUNDING else phase.longest
         trace.phases += 1
-        trace.add(phase.requested, io, end, place)
+        trace.add(phase.requested, io, end, place, phase.count)
 
     def _act(self, action: Action) -> None:
         if not isinstance(action, Admit | Hold) or action.job not in self._open:
@@ -344,4 +384,8 @@ class Traces:
                 return
             since, weight = phase.admitted, phase.weight
         if end > since:
-            self.transfers.append(Transfer(trace.job.id, since, end, weight=weight, held=True))
+            self.transfers.append(
+                Transfer(
+                    trace.job.id, since, end, weight=weight, held=True, resources=phase.resources
+                )
+            )

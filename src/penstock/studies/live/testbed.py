@@ -157,9 +157,9 @@ def _play(
     for plan in plans:
         jobs.append(_start(stack, state, plan))
         if in_order:
-            _await_ready(jobs[-1:])
+            await_ready(jobs[-1:])
     if not in_order:
-        _await_ready(jobs)
+        await_ready(jobs)
     zero = time.monotonic() + LEAD
     for job in jobs:
         assert job.stdin is not None
@@ -199,11 +199,11 @@ def _start(
             stdout=subprocess.PIPE,
         )
     )
-    stack.callback(_end, job)
+    stack.callback(end, job)
     return job
 
 
-def _end(job: "subprocess.Popen[bytes]") -> None:
+def end(job: "subprocess.Popen[bytes]") -> None:
     """End a job that still runs: the signal goes to its command."""
     if job.poll() is None:
         job.terminate()
@@ -213,7 +213,8 @@ def _end(job: "subprocess.Popen[bytes]") -> None:
             job.kill()
 
 
-def _await_ready(jobs: Sequence["subprocess.Popen[bytes]"]) -> None:
+def await_ready(jobs: Sequence["subprocess.Popen[bytes]"]) -> None:
+    """Return when all jobs have said that they are ready."""
     until = time.monotonic() + READY_WITHIN
     with selectors.DefaultSelector() as waiting:
         for job in jobs:

@@ -101,7 +101,7 @@ class Layer:
                 ),
             )
             self._explorer = stack.enter_context(
-                Explorer(deployment, self._phases, seed=self._seed, mpi=False, blocks=True)
+                Explorer(deployment, self._phases, seed=self._seed, mpi=False, distribution="block")
             )
             self._stack = stack.pop_all()
         return self

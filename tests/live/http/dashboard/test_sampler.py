@@ -25,6 +25,7 @@ class Site:
         self.clock = 1000.0
         self.slow = 0.0  # seconds until the second one answers
         self.pattern: dict[int, str] = {}
+        self.idle = False
         node = SimpleNamespace(node=1, link=1, remote=False, number=0, absence="", deaths=0)
         nodes = [node, SimpleNamespace(**{**vars(node), "number": 1})]
         self.io_nodes = SimpleNamespace(nodes=nodes, ask_each=self.ask_each)
@@ -39,7 +40,8 @@ class Site:
         self.sampler = Sampler(self.as_controller, self.history)
 
     def node_tuning(self, number: int) -> NodeTuning:
-        return NodeTuning(pattern=self.pattern.get(number, UNSET))
+        operation = None if self.idle else "write"
+        return NodeTuning(pattern=self.pattern.get(number, UNSET), operation=operation)
 
     @property
     def as_controller(self) -> Any:
@@ -143,8 +145,17 @@ def test_a_pattern_is_that_of_a_job_that_has_its_io_node_to_itself(site: Site) -
     assert [pattern for _, pattern in lanes[alone.id].patterns] == ["sequential"]
     assert not lanes[one.id].patterns
     assert not lanes[other.id].patterns
-    site.pattern[0] = "unknown"
-    site.sample()
-    site.pattern[0] = "sequential"
     site.sample()
     assert len(lanes[alone.id].patterns) == 1  # each change once
+
+
+def test_a_pattern_that_is_no_longer_known_is_unknown_unless_nothing_is_asked_for(
+    site: Site,
+) -> None:
+    job = site.job(1, 0)
+    lane = site.history.lanes.by_id[job.id]
+    lane.kind = "io"
+    for pattern, idle in (("sequential", False), ("unknown", True), ("unknown", False)):
+        site.pattern[0], site.idle = pattern, idle
+        site.sample()
+    assert [pattern for _, pattern in lane.patterns] == ["sequential", "unknown"]

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from penstock.live.controller.job_table import JobEntry
-from penstock.live.controller.turns import PhaseReport
+from penstock.live.controller.turn_state import PhaseReport
 from penstock.live.http.dashboard.history import History
 from penstock.live.http.dashboard.lanes import Lane
 from penstock.live.protocol import messages

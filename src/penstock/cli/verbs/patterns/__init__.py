@@ -3,6 +3,7 @@
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,9 @@ def _show_training(out: Path, kind: str, names: list[str], scores: dict[str, Sco
 @click.option(
     "--several-clients", is_flag=True, help="Only runs with several clients per I/O node."
 )
+@click.option(
+    "--off-grid", is_flag=True, help="On accesses that no model was trained with, by kind."
+)
 @json_option
 def evaluate(
     *,
@@ -213,6 +217,7 @@ def evaluate(
     model_file: Path | None,
     sizes: str | None,
     several_clients: bool,
+    off_grid: bool,
     as_json: bool,
 ) -> None:
     """Test a model on observations whose access pattern is known.
@@ -222,10 +227,16 @@ def evaluate(
       penstock patterns evaluate                                   test the shipped model
       penstock patterns evaluate seen.csv --model model.json
       penstock patterns evaluate --sizes 32KiB --several-clients
+      penstock patterns evaluate --off-grid                        random offsets, mixed jobs, ...
 
     Accuracy and kappa are of the answers; answers of "unknown" are counted separately.
     """
     model = _load(model_file)
+    if off_grid:
+        if sizes or several_clients:
+            raise InputError("--off-grid goes with --model; leave out --sizes, --several-clients")
+        _evaluate_off_grid(model, file, as_json=as_json)
+        return
     observations = _observations(file)
     trained = set(model.provenance.get("sizes", ()))
     requests = live_options.sizes(sizes) or sorted({one.request for one in observations} - trained)
@@ -243,12 +254,35 @@ def evaluate(
         _show_scores(model, scores, requests, seconds)
 
 
+def _evaluate_off_grid(model: Model, file: Path | None, *, as_json: bool) -> None:
+    """Show the answers by kind of access, beside those of the model without streams."""
+    observations = samples.off_grid() if file is None else samples.OFF_GRID.read(file)
+    detected = evaluation.off_grid_scores(observations, model.detect)
+    alone = evaluation.off_grid_scores(observations, model.classify)
+    if as_json:
+        emit_json(
+            {"detected": list(map(asdict, detected)), "model alone": list(map(asdict, alone))}
+        )
+        return
+    rows = [
+        (d.kind, d.pattern, *map(str, (d.right, d.unknown, d.wrong, a.right, a.unknown, a.wrong)))
+        for d, a in zip(detected, alone, strict=True)
+    ]
+    columns = ("right", "unknown", "wrong")
+    emit_table(
+        ("access", "pattern", *columns, *(f"{name} alone" for name in columns)),
+        rows,
+        text={"pattern"},
+    )
+    click.echo("\nalone: by the model without a look at streams")
+
+
 def _seconds(model: Model, samples: Sequence[Sample]) -> float:
     """Return the time per observation: the median, which a busy machine affects least."""
     times = []
     for one in samples:
         began = time.perf_counter()
-        model.detect(one.observation)
+        model.classify(one.observation)
         times.append(time.perf_counter() - began)
     return statistics.median(times)
 

@@ -2,14 +2,21 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import click
 
 from penstock.cli.common import live_options
 from penstock.cli.common.options import PATH, option, order_seed, typed
 from penstock.cli.common.output import emit_json, json_option
+from penstock.errors import InputError
 from penstock.files import check_writable
+
+if TYPE_CHECKING:
+    from penstock.campaign.journal import Value
+    from penstock.live.measure.survey import Survey
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +72,15 @@ class Options:
             "--full", is_flag=True, help="The grid of the thesis (128 to 512 ranks): takes hours."
         ),
     ]
+    off_grid: Annotated[
+        bool,
+        option(
+            "--off-grid",
+            is_flag=True,
+            help="Accesses that no model was trained with, to evaluate one. Default: 6 and 12 "
+            "ranks, 1 and 3 I/O nodes.",
+        ),
+    ]
     root: Annotated[
         Path | None,
         option(
@@ -109,31 +125,46 @@ def measure(*, options: Options, as_json: bool) -> int:
       penstock patterns measure --out seen.csv                         about ten minutes
       penstock patterns measure --out few.csv --sizes 64KiB --processes 4 --io-nodes 1
       penstock patterns train seen.csv --out model.json                use the result
+      penstock patterns measure --off-grid --out other.csv             about seven minutes
 
     The grid is pattern x operation x request size x ranks x I/O nodes, in random order, on an
     emulated file system. The same number of observations is kept of each run, none of its begin and
     end. The command starts I/O nodes of its own, and ends them. After an interruption the same
     command continues where it stopped.
     """
-    from penstock.campaign.journal import Journal  # noqa: PLC0415 - 'show' does not need it
-    from penstock.cli.common import survey  # noqa: PLC0415
-    from penstock.learn.detection import samples  # noqa: PLC0415
-    from penstock.live.measure import pattern_survey  # noqa: PLC0415
+    from penstock.learn.detection import samples  # noqa: PLC0415 - 'show' does not need it
+    from penstock.live.measure import off_grid_survey, pattern_survey  # noqa: PLC0415
 
-    out = options.out
+    out, seed, given = options.out, options.seed, options.grid()
     check_writable(out)
-    grid = pattern_survey.grid(full=options.full, **options.grid())
     emulate = options.emulate or pattern_survey.EMULATED_STORAGE
-    patterns = pattern_survey.survey(grid, root=options.root, emulate=emulate, seed=options.seed)
-    with Journal(out.with_name(out.name + ".jsonl"), patterns.header) as journal:
-        survey.run(patterns, journal, "measuring")
-        rows = [samples.sample(row) for row in patterns.rows(journal)]
-    samples.write(out, rows)
-    runs = len(patterns.cells)
+    if options.off_grid:
+        if options.full or options.root or given.keys() - {"processes", "io_nodes"}:
+            raise InputError("--off-grid goes with --processes, --io-nodes, --emulate and --seed")
+        runs, rows = _run(off_grid_survey.survey(emulate=emulate, seed=seed, **given), out)
+        samples.OFF_GRID.write(out, map(samples.off_grid_sample, rows))
+    else:
+        grid = pattern_survey.grid(full=options.full, **given)
+        survey = pattern_survey.survey(grid, root=options.root, emulate=emulate, seed=seed)
+        runs, rows = _run(survey, out)
+        samples.write(out, map(samples.sample, rows))
     result = {"out": str(out), "observations": len(rows), "runs": runs, "emulated": emulate}
     if as_json:
         emit_json(result)
     else:
         click.echo(f"{len(rows)} observations of {runs} runs, on an emulated file system")
-        click.echo(f"next: penstock patterns train {out} --out model.json")
+        follows = (
+            f"evaluate --off-grid {out}" if options.off_grid else f"train {out} --out model.json"
+        )
+        click.echo(f"next: penstock patterns {follows}")
     return 0
+
+
+def _run(patterns: "Survey[T]", out: Path) -> tuple[int, list[dict[str, "Value"]]]:
+    """Run a survey, and return the number of its runs, and their rows."""
+    from penstock.campaign.journal import Journal  # noqa: PLC0415
+    from penstock.cli.common import survey  # noqa: PLC0415
+
+    with Journal(out.with_name(out.name + ".jsonl"), patterns.header) as journal:
+        survey.run(patterns, journal, "measuring")
+        return len(patterns.cells), list(patterns.rows(journal))

@@ -66,7 +66,7 @@ def _runs(line: _Line, header: _Header) -> Iterator[tuple[str, Write, float]]:
     source = f"explorer, {through}"
     if header.emulated:
         source += f", emulated ({header.emulated})"
-    ranks = [msgspec.convert(row, _Rank) for row in rows]
+    ranks = [msgspec.convert(row, _Rank) for row in rows if "operation" in row]
     written: dict[tuple[int, int], list[_Rank]] = {}
     for rank in ranks:
         if rank.operation == "write":

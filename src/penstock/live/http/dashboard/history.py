@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from penstock.live.controller.job_table import JobEntry, JobObserver
-from penstock.live.controller.turns import PhaseEstimate, PhaseObserver, PhaseReport
+from penstock.live.controller.turn_state import Phase, PhaseEstimate, PhaseObserver, PhaseReport
 from penstock.live.http.dashboard.lanes import (
     RATE_SECONDS,
     Kind,
     Lane,
     Lanes,
     PhaseRecord,
-    ShareClock,
+    SiteShares,
 )
 from penstock.model import JobId
 
@@ -62,7 +62,7 @@ class History(JobObserver, PhaseObserver):
         self.epoch = controller.turn_service.header.epoch
         """The time when the clock was 0, in seconds since 1970; fixed, so that times agree."""
         self.lanes = Lanes(known_since=self.now())
-        self.shares = ShareClock()
+        self.shares = SiteShares()
         self.direct_bytes = 0
         """Bytes that jobs moved directly since the history began."""
         self.faults = 0
@@ -164,7 +164,7 @@ class History(JobObserver, PhaseObserver):
         self.shares.settle(self.clock())
         for lane in self.lanes.by_id.values():
             if lane.kind == "io" and lane.weight > 0:
-                share = self.shares.share(lane.weight)
+                share = self.shares.share(lane)
                 if abs(share - lane.share) > max(SHARE_CHANGE, RELATIVE_SHARE_CHANGE * lane.share):
                     self.open(lane, "io", now, lane.weight)
             if lane.rate and now - lane.counted > RATE_SECONDS:
@@ -176,17 +176,21 @@ class History(JobObserver, PhaseObserver):
         elapsed = now - self.epoch - lane.opened
         if elapsed <= 0 or not lane.weight:
             return lane.share
-        marked = self.shares.mark(now - self.epoch) - lane.mark
+        marked = self.shares.mark(now - self.epoch, lane) - lane.mark
         return min(lane.weight * marked / elapsed, 1.0)
 
-    def open(self, lane: Lane, kind: Kind, start: float, weight: float) -> None:
-        """Begin an interval, which ends the one before it."""
+    def open(
+        self, lane: Lane, kind: Kind, start: float, weight: float, phase: Phase | None = None
+    ) -> None:
+        """Begin an interval, which ends the one before it; `phase`: the one that transfers."""
         self._close(lane, start)
         lane.kind, lane.since, lane.weight = kind, start, weight
+        if phase is not None:
+            lane.resources, lane.of = phase.shared_resources(), len(phase.resources)
         lane.revision = self.lanes.next()
         lane.opened = self.clock()
-        lane.mark = self.shares.mark(lane.opened)
-        lane.share = self.shares.share(weight) if weight else 0.0
+        lane.mark = self.shares.mark(lane.opened, lane)
+        lane.share = self.shares.share(lane) if weight else 0.0
 
     def _members(self, id: JobId) -> Iterator[Lane]:
         for member in self._turn_service.members(id):
@@ -198,16 +202,13 @@ class History(JobObserver, PhaseObserver):
         phase = self.turns.states[id].phase
         if phase is None:
             return
-        if phase.admitted is not None:
-            self.shares.set(self.clock(), id, phase.weight)
-            if (lane.kind, lane.weight) != ("io", phase.weight):
-                start = self.epoch + phase.admitted
-                reweighted = lane.kind == "io" and start <= lane.since
-                self.open(lane, "io", self.now() if reweighted else start, phase.weight)
-        elif phase.released:
-            self.shares.set(self.clock(), id, phase.weight)
-            if (lane.kind, lane.weight) != ("io", phase.weight):
-                self.open(lane, "io", self.now(), phase.weight)
+        if not phase.is_waiting:
+            resources = phase.shared_resources()
+            self.shares.set(self.clock(), id, phase.weight, resources)
+            if (lane.kind, lane.weight, lane.resources) != ("io", phase.weight, resources):
+                start = self.now() if phase.admitted is None else self.epoch + phase.admitted
+                changed = lane.kind == "io" and start <= lane.since  # but not its turn
+                self.open(lane, "io", self.now() if changed else start, phase.weight, phase)
         else:
             self.shares.set(self.clock(), id, 0.0)
             mode = self._turn_service.modes.of(self.turns.manager.jobs[id].user)

@@ -4,20 +4,21 @@ A client that has seen revision r is sent what came after it. Whatever is droppe
 so that a client that has not seen it is sent everything again.
 """
 
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
 
 from penstock.live.controller.job_table import JobEntry
+from penstock.live.controller.turns import FILE_SYSTEM
 from penstock.live.protocol.job_record import (
     ZeroBytes,
     direct_bytes,
     fail_opens,
     forwarded_bytes,
 )
-from penstock.model import JobId
+from penstock.model import JobId, ResourceId
 
 Kind = Literal["io", "wait", "would-wait"]
 Interval = tuple[JobId, Kind, float, float | None, float]
@@ -67,6 +68,8 @@ class Lane:
     revision: int
     kind: Kind | None = None  # None: it computes
     weight: float = 0.0
+    resources: tuple[ResourceId, ...] = (FILE_SYSTEM,)  # that it shares with that weight
+    of: int = 1  # on how many its phase is: on the others it has what is left
     opened: float = 0.0  # the clock when the interval was opened
     mark: float = 0.0  # that of shares at that time
     share: float = 0.0  # at that time
@@ -152,6 +155,50 @@ class ShareClock:
         """Sum all weights again, to remove rounding errors."""
         self.mark(now)
         self._total = sum(self.weights.values())
+
+
+class SiteShares:
+    """The shares of all jobs of each resource; a job's own is the mean over its phase's resources.
+
+    A job on no resource shares with nobody.
+    """
+
+    def __init__(self) -> None:
+        self._clocks: defaultdict[ResourceId, ShareClock] = defaultdict(ShareClock)
+        self._on: dict[JobId, tuple[ResourceId, ...]] = {}
+
+    def set(
+        self,
+        now: float,
+        job: JobId,
+        weight: float,
+        resources: tuple[ResourceId, ...] = (FILE_SYSTEM,),
+    ) -> None:
+        """Give a job a weight on these resources from now on; 0 removes it."""
+        for resource in self._on.pop(job, ()):
+            if resource not in resources or not weight:
+                self._clocks[resource].set(now, job, 0.0)
+        if weight > 0:
+            self._on[job] = resources
+            for resource in resources:
+                self._clocks[resource].set(now, job, weight)
+
+    def mark(self, now: float, lane: Lane) -> float:
+        """Return the integral of a lane's share up to now, over its weight."""
+        if not lane.resources:
+            return now / lane.weight if lane.weight else 0.0
+        return sum(self._clocks[each].mark(now) for each in lane.resources) / lane.of
+
+    def share(self, lane: Lane) -> float:
+        """Return the share of a lane's weight now."""
+        if not lane.resources:
+            return 1.0
+        return sum(self._clocks[each].share(lane.weight) for each in lane.resources) / lane.of
+
+    def settle(self, now: float) -> None:
+        """Sum all weights again, to remove rounding errors."""
+        for clock in self._clocks.values():
+            clock.settle(now)
 
 
 class Lanes:

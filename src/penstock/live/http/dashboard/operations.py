@@ -130,10 +130,11 @@ class DashboardApi:
         knowledge = self._archive.knowledge(lane.job)
         if knowledge is None:
             return None
+        w_iter, volume, compute = knowledge.w_iter, knowledge.volume, knowledge.compute
         return Application(
-            w_iter=knowledge.w_iter,
-            observations=knowledge.observations,
-            phase_bytes=knowledge.phase_bytes,
-            bandwidth=knowledge.bandwidth,
-            curve={str(count): value for count, value in sorted((knowledge.curve or {}).items())},
+            w_iter=None if w_iter is None else w_iter.median,
+            observations=knowledge.iterations,
+            phase_bytes=None if volume is None else volume.median,
+            compute_seconds=None if compute is None else compute.median,
+            curve={str(count): value for count, value in knowledge.bandwidths.items()},
         )

@@ -152,8 +152,8 @@ class Sampler:
             numbers = lane.job.io_nodes
             if lane.kind != "io" or len(numbers) != 1 or jobs_on.get(numbers[0]) != [lane.job.id]:
                 continue
-            pattern = tuning.node(numbers[0]).pattern or None
+            node = tuning.node(numbers[0])
             last = lane.patterns[-1][1] if lane.patterns else None
-            if pattern is not None and pattern not in {"unknown", last}:
-                lane.patterns.append((self._history.now(), pattern))
+            if node.operation and node.pattern and node.pattern != last:  # it had requests
+                lane.patterns.append((self._history.now(), node.pattern))
                 lane.revision = self._history.lanes.next()

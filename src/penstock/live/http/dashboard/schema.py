@@ -92,6 +92,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     known_since: float  # earlier, a job without an interval need not have computed
     site: str
     policy: str
+    scope: str  # sharing.scope: what turns are taken on
     mode: str
     bandwidth: float | None  # site.bandwidth, in bytes per second
     kill_switch: bool
@@ -116,7 +117,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     w_iter: float | None
     observations: Count
     phase_bytes: float | None
-    bandwidth: float | None
+    compute_seconds: float | None  # per phase
     curve: dict[str, float]  # bytes per second by number of I/O nodes
 
 

@@ -221,4 +221,4 @@ export class JobPage {
   }
 }
 
-const FORMATS = { w_iter: format.span, phase_bytes: format.size, bandwidth: format.rate, seconds: format.span };
+const FORMATS = { w_iter: format.span, phase_bytes: format.size, compute_seconds: format.span, bandwidth: format.rate, seconds: format.span };

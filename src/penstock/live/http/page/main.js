@@ -260,7 +260,7 @@ class Page {
     const modes = { observe: "observe: no job waits", advise: "advise: no job waits, and jobs report what they would have waited", enforce: "enforce: jobs wait for their turns", off: "off" };
     const chips = [
       [head.site, "site", "this site"],
-      [head.policy, "policy", "the sharing policy"],
+      [head.scope === "io-node" ? `${head.policy} per I/O node` : head.policy, "policy", "the sharing policy, and what turns are taken on"],
       [head.kill_switch ? "kill switch on" : head.mode, head.kill_switch ? "alarm" : "mode", head.kill_switch ? "every gate is open" : modes[head.mode] ?? head.mode],
     ];
     if (head.emulated) chips.push(["emulated storage", "emulated", "transfer times are those of an emulated file system"]);

@@ -1,0 +1,134 @@
+"""What the phases of an application show: a bounded history of them, and medians over it.
+
+The history keeps the newest phases for each number of I/O nodes that the application had. Nothing
+is derived from anything else: a bandwidth is the median over phases that had the file system to
+themselves with that very number of I/O nodes. There is no clock here.
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from penstock.learn.phases import MEASURABLE
+
+PHASES_PER_COUNT = 16
+"""Phases that are kept for each number of I/O nodes, the newest."""
+MOST_COUNTS = 16
+"""Numbers of I/O nodes that are kept; beyond, the one that was not seen for longest is dropped."""
+
+
+class ObservedPhase(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A phase that is over, as its job reported it."""
+
+    bytes: int
+    seconds: float  # for which it transferred, waits for its turn left out
+    alone: bool  # no other phase transferred meanwhile
+    compute: float | None = None  # seconds between the phase before, or the job's start, and it
+    first: bool = False  # of its job: what came before may have been set-up
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether its figures can be true."""
+        times = (self.seconds, 0.0 if self.compute is None else self.compute)
+        return self.bytes >= 0 and all(0 <= time < math.inf for time in times)
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Bytes per second of a phase that was alone, and long enough to be measured."""
+        measured = self.alone and self.seconds >= MEASURABLE and self.bytes > 0
+        return self.bytes / self.seconds if measured else None
+
+    def isolated_seconds(self, bandwidth: float | None) -> float:
+        """Return how long it would have taken alone, if `bandwidth` is what it can have alone."""
+        if self.alone or bandwidth is None:
+            return self.seconds
+        return min(self.seconds, self.bytes / bandwidth)
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """The median of some observations, and their quartiles."""
+
+    median: float
+    low: float
+    high: float
+    observations: int
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> "Spread | None":
+        """Return the spread of the values that are known; None: nothing is known."""
+        known = [value for value in values if value is not None]
+        if not known:
+            return None
+        low, median, high = (
+            statistics.quantiles(known, n=4, method="inclusive") if len(known) > 1 else known * 3
+        )
+        return cls(median=median, low=low, high=high, observations=len(known))
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The newest phases of an application, by number of I/O nodes; 0 is direct."""
+
+    phases: Mapping[int, tuple[ObservedPhase, ...]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.phases)
+
+    def plus(self, io_nodes: int, phase: ObservedPhase) -> "History":
+        """Return the history with one more phase, without the oldest if there are too many.
+
+        A phase whose figures are impossible, as a hostile job may report them, is left out.
+        """
+        if not phase.is_possible:
+            return self
+        kept = {n: phases for n, phases in self.phases.items() if n != io_nodes}
+        if len(kept) == MOST_COUNTS:
+            del kept[next(iter(kept))]
+        same = (*self.phases.get(io_nodes, ()), phase)[-PHASES_PER_COUNT:]
+        return History({**kept, io_nodes: same})
+
+    @property
+    def curve(self) -> dict[int, Spread]:
+        """Bytes per second, by number of I/O nodes, of phases that were alone."""
+        spreads = {n: Spread.of(p.bandwidth for p in self.phases[n]) for n in sorted(self.phases)}
+        return {n: spread for n, spread in spreads.items() if spread is not None}
+
+    @property
+    def volume(self) -> Spread | None:
+        """Bytes per phase."""
+        return Spread.of(phase.bytes for _, phase in self._all())
+
+    @property
+    def compute(self) -> Spread | None:
+        """Seconds of computation per phase."""
+        return Spread.of(phase.compute for _, phase in self._iterations())
+
+    @property
+    def phase_seconds(self) -> Spread | None:
+        """Seconds per phase, of phases that were alone."""
+        return Spread.of(phase.seconds for _, phase in self._all() if phase.alone)
+
+    @property
+    def w_iter(self) -> Spread | None:
+        """Seconds per iteration, had the application been alone.
+
+        A phase beside others is taken as long as its bytes would have taken at the curve's
+        bandwidth, if that is known and is less.
+        """
+        bandwidth = {n: spread.median for n, spread in self.curve.items()}
+        return Spread.of(
+            phase.compute + phase.isolated_seconds(bandwidth.get(n))
+            for n, phase in self._iterations()
+            if phase.compute is not None
+        )
+
+    def _all(self) -> Iterator[tuple[int, ObservedPhase]]:
+        return ((n, phase) for n, phases in self.phases.items() for phase in phases)
+
+    def _iterations(self) -> list[tuple[int, ObservedPhase]]:
+        """Return the phases after a known computation; first ones only if there are no others."""
+        known = [(n, phase) for n, phase in self._all() if phase.compute is not None]
+        return [(n, phase) for n, phase in known if not phase.first] or known

@@ -1,0 +1,164 @@
+"""How a deployment gives I/O nodes to jobs: its policies, checked, and what people are told."""
+
+import logging
+
+import msgspec
+
+from penstock.config import OWN, Config
+from penstock.config.sections import DIVIDES
+from penstock.core import arbiter as core
+from penstock.core.allotment import FALLBACKS, REASONS, Allotment
+from penstock.core.arbiter import Arbiter
+from penstock.errors import InputError
+from penstock.live.controller.core_inputs import CLASS
+from penstock.live.protocol.io_node_record import AllocationStatus
+from penstock.live.protocol.job_record import JobAllocation
+from penstock.model import Curve, Job, JobId, Snapshot
+from penstock.model.job import PRIOR
+from penstock.records import Header, PolicySpec
+from penstock.units import show_count
+
+log = logging.getLogger("penstock.controller")
+
+
+def with_arbitration(header: Header, config: Config) -> Header:
+    """Return the header of a live site: no decision is dropped, and I/O nodes come up one by one.
+
+    InputError: a policy can never decide live.
+    """
+    if header.allocation is None:
+        return header
+    section = config.allocation
+    fallback = section.fallback_name(section.allocator()) or DIVIDES
+    header = msgspec.structs.replace(
+        header,
+        fallback=PolicySpec(policy=fallback),
+        settle=section.settling_time(),
+        explore=section.explore,
+        resources_up=False,
+    )
+    check(header)
+    return header
+
+
+def check(header: Header) -> None:
+    """Raise InputError if a policy cannot decide even for a job of which everything is known."""
+    assert header.allocation is not None
+    arbiter = header.arbiter()
+    assert arbiter is not None
+    names = {"allocation": header.allocation.policy}
+    if header.placement is not None:
+        names["placement"] = header.placement.policy
+    for kind, policy in (("allocation", arbiter.allocator), ("placement", arbiter.placer)):
+        if why := getattr(policy, "offline", ""):
+            raise InputError(f"{kind} policy {names.get(kind, 'search')!r} cannot run live: {why}")
+    job = Job(
+        id="example",
+        serial=0,
+        processes=1,
+        w_iter=1.0,
+        curve=Curve.of({1: 1.0}),
+        volume=1.0,
+        compute=1.0,
+    )
+    view = Snapshot.of([job], header.site)
+    try:
+        counts = core.allocate(arbiter.allocator, view)
+        core.place(arbiter.placer, view, counts, {})
+    except InputError as error:
+        raise InputError(
+            f"allocation policy {header.allocation.policy!r} cannot decide for this site, even for "
+            f"a job of which all is known: {error}"
+        ) from error
+
+
+class Allocations:
+    """What the arbiter of a site decided, for status, explain, metrics and the log."""
+
+    def __init__(self, header: Header, arbiter: Arbiter) -> None:
+        assert header.allocation is not None
+        self.policy = header.allocation.policy
+        self.placement = self.policy if header.placement is None else header.placement.policy
+        self.fallback = OWN if header.fallback is None else header.fallback.policy
+        self.arbiter = arbiter
+        arbiter.observe = self._log
+
+    def status(self, moves: int) -> AllocationStatus:
+        """Return the policies, and totals."""
+        return AllocationStatus(
+            policy=self.policy,
+            placement=self.placement,
+            fallback=self.fallback,
+            settle=self.arbiter.settle,
+            moves=moves,
+            reasons={reason: self.arbiter.reasons[reason] for reason in REASONS},
+        )
+
+    def of(self, id: JobId, job: Job, now: float) -> JobAllocation | None:
+        """Return what was decided for a job."""
+        allotment = self.arbiter.allotments.get(id)
+        if allotment is None:
+            return None
+        return JobAllocation(
+            io_nodes=sorted(allotment.resources),
+            reason=allotment.reason,
+            policy=self._decided_by(allotment),
+            knowledge=self._knowledge(job, allotment),
+            lacks=list(allotment.lacks),
+            error=allotment.error,
+            since_seconds=max(now - allotment.since, 0.0),
+        )
+
+    def _decided_by(self, allotment: Allotment) -> str:
+        match allotment.reason:
+            case "policy" | "prior" | "placed-by-load":
+                return self.policy
+            case "unknown" | "failed":
+                return self.fallback
+        return ""
+
+    def _knowledge(self, job: Job, allotment: Allotment) -> dict[str, str]:
+        """Return what the policies use of a job and is known, in words."""
+        if allotment.reason in ("pinned", "unreachable"):
+            return {}
+        if allotment.reason in ("unknown", "failed"):
+            return {"nodes": show_count(job.nodes, "compute node")}
+        needs = self.arbiter.allocator.needs | self.arbiter.placer.needs
+        known = {}
+        if job.curve is not None and needs & {"curve", "best-count"}:
+            known["curve"] = _curve(job, job.curve)
+        if job.volume is not None and "volume" in needs:
+            known["volume"] = f"{job.volume:.4g} bytes"
+        if job.compute is not None and "compute" in needs:
+            known["compute"] = f"{job.compute:.4g} s"
+        if job.processes is not None and "processes" in needs:
+            known["processes"] = str(job.processes)
+        if "nodes" in needs:
+            known["nodes"] = show_count(job.nodes, "compute node")
+        return known
+
+    def _log(self, id: JobId, allotment: Allotment) -> None:
+        warns = allotment.error and allotment.reason in FALLBACKS
+        why = f": {allotment.error}" if allotment.error else ""
+        if allotment.lacks:
+            why += f" (not known: {', '.join(allotment.lacks)})"
+        log.log(
+            logging.WARNING if warns else logging.INFO,
+            "job %s: I/O nodes %s decided, reason %s%s",
+            *(id, sorted(allotment.resources), allotment.reason, why),
+        )
+
+
+def _curve(job: Job, curve: Curve) -> str:
+    """Say where a job's curve is from: its hint `curve` says if not from its own phases."""
+    source = str(job.hints.get("curve", "observed"))
+    if PRIOR not in job.hints:
+        return f"{source} at {_counts(curve)}"
+    numbers = str(job.hints[PRIOR]).replace(",", ", ")
+    prior = f"a prior at {numbers}: {job.hints.get(CLASS, '')}"
+    own = job.own_curve
+    return prior if own is None else f"{source.partition(' ')[0]} at {_counts(own)}; {prior}"
+
+
+def _counts(curve: Curve) -> str:
+    return ", ".join(map(str, curve.counts))

@@ -1,0 +1,72 @@
+"""How many I/O nodes a job has, which, and why, in plain sentences."""
+
+from collections.abc import Iterator, Sequence
+
+from penstock.live.protocol import messages
+from penstock.live.protocol.io_node_record import AllocationStatus
+from penstock.live.protocol.job_record import JobAllocation, JobRecord
+from penstock.units import show_count, show_seconds
+
+NEEDS = {
+    "best-count": "its best number of I/O nodes",
+    "compute": "its compute time",
+    "curve": "its curve (bandwidth by number of I/O nodes)",
+    "processes": "its number of processes",
+    "volume": "its volume",
+    "w_iter": "the length of its iterations",
+}
+
+
+def allocation(job: JobRecord, status: messages.Status) -> Iterator[str]:
+    """Say what the site's policies decided for a job; nothing where the site has none."""
+    decided, site = job.allocation, status.allocation
+    if decided is None or site is None:
+        return
+    given = _given(decided, site)
+    if job.would_have is not None:
+        yield f"If its mode were enforce, it would have {_nodes(job.would_have)}: {given}."
+    else:
+        since = show_seconds(decided.since_seconds)
+        yield f"It has had {_nodes(decided.io_nodes)} for {since}: {given}."
+    if decided.reason == "new":
+        yield (
+            f"Once it has run for {show_seconds(site.settle)} (allocation.settle), it gets a share "
+            f"of what other jobs leave, by {site.fallback}."
+        )
+
+
+def _given(decided: JobAllocation, site: AllocationStatus) -> str:
+    """Say who gave the I/O nodes, and from which knowledge."""
+    known, lacks = _known(decided), _needs(decided.lacks)
+    unknown = f"{lacks} is not known, which {site.policy} needs"
+    number = f"{site.policy} gave the number{known}"
+    fallback = f"{site.fallback}, the fallback policy, gave the number{known}, because"
+    by_load = f"needs {lacks}" if lacks else f"failed ({decided.error})"
+    sentences = {
+        "policy": f"{number}, {site.placement} chose which",
+        "prior": f"{number}, {site.placement} chose which; a prior was used because too few of its "
+        "own bandwidths are known",
+        "placed-by-load": f"{number}; the least loaded serve, because {site.placement} {by_load}",
+        "new": f"a job gets one by default while {unknown}",
+        "unknown": f"{fallback} {unknown}",
+        "failed": f"{fallback} {site.policy} failed ({decided.error})",
+        "explored": f"a number to learn its bandwidth with (allocation.explore){known}",
+        "pinned": "it, or a person, asked for them",
+        "unreachable": "no I/O node that it can reach is up",
+    }
+    return sentences[decided.reason]
+
+
+def _known(decided: JobAllocation) -> str:
+    parts = [f"its {name} ({value})" for name, value in decided.knowledge.items()]
+    return f" from {', '.join(parts)}" if parts else ""
+
+
+def _needs(names: Sequence[str]) -> str:
+    return " and ".join(NEEDS.get(name, name) for name in names)
+
+
+def _nodes(numbers: Sequence[int]) -> str:
+    if not numbers:
+        return "no I/O node (direct)"
+    return f"{show_count(len(numbers), 'I/O node')} ({', '.join(map(str, sorted(numbers)))})"

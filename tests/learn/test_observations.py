@@ -1,0 +1,132 @@
+"""What is known of an application comes from its phases at the same number of I/O nodes alone."""
+
+import math
+
+import pytest
+
+from penstock.learn.imported import Imported
+from penstock.learn.knowledge import ENOUGH, Knowledge
+from penstock.learn.observations import MOST_COUNTS, PHASES_PER_COUNT, History, ObservedPhase
+
+MB = 1_000_000
+
+
+def phase(
+    megabytes: float,
+    seconds: float = 1.0,
+    *,
+    alone: bool = True,
+    compute: float | None = None,
+    first: bool = False,
+) -> ObservedPhase:
+    moved = round(megabytes * MB)
+    return ObservedPhase(bytes=moved, seconds=seconds, alone=alone, compute=compute, first=first)
+
+
+def history(phases: dict[int, list[ObservedPhase]]) -> History:
+    made = History()
+    for io_nodes, several in phases.items():
+        for one in several:
+            made = made.plus(io_nodes, one)
+    return made
+
+
+def test_a_point_is_the_median_of_phases_alone_at_that_count() -> None:
+    made = history(
+        {
+            4: [phase(60), phase(64), phase(68), phase(20, alone=False)],
+            1: [phase(20), phase(40, 2.0)],
+        }
+    )
+    four, one = made.curve[4], made.curve[1]
+    assert (four.low, four.median, four.high, four.observations) == (62e6, 64e6, 66e6, 3)
+    assert (one.low, one.median, one.high, one.observations) == (20e6, 20e6, 20e6, 2)
+
+
+def test_what_another_count_showed_leaves_no_trace() -> None:
+    """The fault: b(1) was b(4), 5% less with every phase."""
+    after = history({4: [phase(62.4)] * 5, 1: [phase(28.9)] * 3})
+    assert after.curve[1] == history({1: [phase(28.9)] * 3}).curve[1]
+    assert after.curve[4].median == 62.4e6
+
+
+def test_contended_and_short_phases_make_no_point() -> None:
+    made = history({2: [phase(50, alone=False), phase(3, 0.09), phase(0)]})
+    assert made.curve == {}
+    assert made.volume is not None
+    assert (made.volume.median, made.volume.observations) == (3e6, 3)
+
+
+def test_the_newest_phases_are_kept_for_the_counts_seen_last() -> None:
+    made = history({1: [phase(k) for k in range(1, 100)]})
+    assert made.curve[1].observations == PHASES_PER_COUNT
+    assert made.curve[1].median == (99 - (PHASES_PER_COUNT - 1) / 2) * 1e6
+    for count in range(2, MOST_COUNTS + 1):
+        made = made.plus(count, phase(7))
+    made = made.plus(1, phase(100)).plus(500, phase(8))
+    assert len(made.phases) == MOST_COUNTS
+    assert 2 not in made.phases, "it was not seen for longest"
+    assert made.curve[1].observations == PHASES_PER_COUNT
+    assert made.curve[500].median == 8e6
+
+
+def test_computation_and_iterations_leave_out_the_start_of_jobs() -> None:
+    """A job may begin with a phase: what came before was not an iteration."""
+    first = phase(10, compute=0.1, first=True)
+    made = history({1: [first, phase(10, compute=6.0), phase(10, compute=8.0)]})
+    assert made.compute is not None
+    assert made.w_iter is not None
+    assert (made.compute.median, made.compute.observations) == (7.0, 2)
+    assert (made.w_iter.median, made.w_iter.observations) == (8.0, 2)
+
+
+def test_a_job_of_one_phase_has_computed_since_its_start() -> None:
+    made = history({1: [phase(10, 2.0, compute=5.0, first=True)]})
+    assert made.compute is not None
+    assert made.w_iter is not None
+    assert (made.compute.median, made.w_iter.median) == (5.0, 7.0)
+    assert history({1: [phase(10)]}).compute is None
+
+
+def test_an_iteration_beside_others_counts_as_if_it_had_been_alone() -> None:
+    alone = [phase(10, 1.0, compute=9.0)]
+    beside = [phase(10, 4.0, alone=False, compute=9.0)] * 4
+    known = history({2: alone + beside}).w_iter
+    assert known is not None
+    assert known.median == 10.0
+    unknown = history({1: beside}).w_iter
+    assert unknown is not None
+    assert unknown.median == 13.0, "nothing is known of another count"
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -1.0])
+def test_impossible_figures_of_a_job_are_left_out(wrong: float) -> None:
+    known = history({1: [phase(10)]})
+    assert known.plus(1, phase(10, wrong)) is known
+    assert known.plus(1, phase(10, compute=wrong)) is known
+    assert known.plus(1, phase(-10)) is known
+
+
+def test_imported_points_yield_to_enough_observations_of_the_same_count() -> None:
+    imported = Imported(curve={1: 10e6, 2: 20e6}, volume=5e6, compute=3.0, w_iter=4.0, iterations=7)
+    known = Knowledge(imported=imported)
+    assert known.source == "imported"
+    assert known.bandwidths == {1: 10e6, 2: 20e6}
+    assert known.curve[1].observations == 0
+    assert known.iterations == 7
+    for _ in range(ENOUGH - 1):
+        known = known.plus(1, phase(30, compute=1.0), now=5.0)
+    assert known.bandwidths == {1: 10e6, 2: 20e6}
+    known = known.plus(1, phase(30, compute=1.0), now=6.0)
+    assert known.bandwidths == {1: 30e6, 2: 20e6}
+    assert known.source == "observed and imported"
+    assert known.volume is not None
+    assert known.compute is not None
+    assert (known.volume.median, known.compute.median) == (30e6, 1.0)
+    assert (known.iterations, known.updated) == (ENOUGH, 6.0)
+
+
+def test_one_observation_is_a_point_where_nothing_was_imported() -> None:
+    known = Knowledge(imported=Imported(curve={2: 20e6})).plus(1, phase(30), now=0.0)
+    assert known.bandwidths == {1: 30e6, 2: 20e6}
+    assert Knowledge().source == "none"
