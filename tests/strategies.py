@@ -84,6 +84,8 @@ def cases(draw: st.DrawFn) -> Case:
         nodes=draw(st.sampled_from([0, 4, 8])),
         capacity=draw(st.sampled_from([(1.0,), (1.0, 0.98), (1.0, 0.9, 0.8), (0.75,)])),
         direct=draw(st.booleans()),
+        bandwidth=(link := draw(st.sampled_from([None, 2.8, 7.0]))),
+        work_conserving=link is not None,
     )
     workload = draw(workloads(resources=resources, caps=draw(st.booleans()), queued=True))
     return Case(workload=workload, site=site)

@@ -125,7 +125,7 @@ class PythonHost final : public Host {
       const auto entry = nb::cast<nb::tuple>(item);
       decision.assignments.push_back({nb::cast<std::int32_t>(entry[0]),
                                       nb::cast<std::vector<std::int32_t>>(entry[1]),
-                                      nb::cast<double>(entry[2])});
+                                      nb::cast<double>(entry[2]), nb::cast<double>(entry[3])});
     }
     decision.wake_at = wake_at;
   }
@@ -209,6 +209,7 @@ Result run(nb::handle workload, nb::handle site, nb::handle sharing, nb::object 
                       .work = jobs.get<double>("work"),
                       .nodes = jobs.get<std::int64_t>("nodes"),
                       .max_share = jobs.get<double>("max_share"),
+                      .part = lowered.get<double>("part"),
                       .resource_offsets = jobs.get<std::int64_t>("resource_offsets"),
                       .resources = jobs.get<std::int32_t>("resources"),
                       .barrier = jobs.get<std::int32_t>("barrier"),
@@ -216,6 +217,7 @@ Result run(nb::handle workload, nb::handle site, nb::handle sharing, nb::object 
   const auto capacity = nb::cast<std::vector<double>>(site.attr("capacity"));
   const Site machine{.resources = nb::cast<std::int32_t>(site.attr("resources")),
                      .nodes = nb::cast<std::int64_t>(site.attr("nodes")),
+                     .work_conserving = nb::cast<bool>(site.attr("work_conserving")),
                      .capacity = capacity};
   const Sharing policy{.group = lowered.get<std::int32_t>("group"),
                        .weight = lowered.get<double>("weight"),

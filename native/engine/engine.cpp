@@ -43,8 +43,9 @@ Engine::Engine(const Workload& workload, const Site& site, const Knowledge& know
       transfers_(workload.resources.size()),
       groups_(static_cast<std::size_t>(site.resources)),
       is_touched_(static_cast<std::size_t>(site.resources)) {
-  const bool caps = std::any_of(workload.max_share.begin(), workload.max_share.end(),
-                                [](double share) { return share < 1.0; });
+  const bool caps =
+      site.work_conserving || std::any_of(workload.max_share.begin(), workload.max_share.end(),
+                                          [](double share) { return share < 1.0; });
   resources_.reserve(static_cast<std::size_t>(site.resources));
   for (std::int32_t r = 0; r < site.resources; ++r) {
     resources_.emplace_back(transfers_, site.capacity, caps,
@@ -62,7 +63,8 @@ Engine::Engine(const Workload& workload, const Site& site, const Knowledge& know
   for (std::int32_t j = 0; j < workload.jobs(); ++j) {
     Job& job = at(jobs_, j);
     job.iteration = penstock::at(workload.offsets, j);
-    job.max_share = penstock::at(workload.max_share, j);
+    job.part = penstock::at(workload.part, j);
+    job.max_share = penstock::at(workload.max_share, j) * job.part;
     job.group = penstock::at(sharing.group, j);
     job.weight = penstock::at(sharing.weight, j);
     job.first = static_cast<std::int32_t>(penstock::at(workload.resource_offsets, j));
@@ -226,6 +228,8 @@ void Engine::take_assignment(Job& job, std::int32_t j) {
   }
   job.width = width;
   job.scale = assignment.scale;
+  job.part = assignment.part;
+  job.max_share = penstock::at(workload_.max_share, j) * job.part;
   job.assignment = -1;
   for (std::int32_t k = 0; k < width; ++k) {
     Transfer& x = at(transfers_, job.first + k);
@@ -242,7 +246,7 @@ void Engine::begin_io(std::int32_t j) {
   job.computing = false;
   job.done += penstock::at(workload_.compute, job.iteration);
   if (job.assignment >= 0) take_assignment(job, j);
-  job.phase_io = penstock::at(workload_.io, job.iteration) * job.scale;
+  job.phase_io = penstock::at(workload_.io, job.iteration) * job.scale * job.part;
   job.arrival = now_;
   if (job.phase_io == 0.0) {
     next_iteration(j);
@@ -275,7 +279,7 @@ void Engine::end_transfer(std::int32_t r) {
     if (sharing_.preemptive) {
       std::erase_if(mates.holders, [item](const Waiting& holder) { return holder.item == item; });
     }
-    mates.admitted_share.add(-at(transfers_, item).max_share);
+    mates.admitted_share.add(-penstock::at(workload_.max_share, j));
     --mates.admitted;
     // Who asks later in this instant says so; else there is a choice only if somebody waits.
     if (!mates.waiting.empty() || mates.holders.size() > 1 || mates.squeezed) {
@@ -297,7 +301,8 @@ void Engine::end_phase(std::int32_t j, std::int32_t r) {
   Job& job = at(jobs_, j);
   job.pending = 0;
   job.direct = false;
-  const double io = penstock::at(workload_.io, job.iteration) / job.max_share;
+  const double io =
+      penstock::at(workload_.io, job.iteration) / penstock::at(workload_.max_share, j);
   job.done += io;
   job.io_done += io;
   job.phases_io += job.phase_io / job.max_share;

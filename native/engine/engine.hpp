@@ -20,6 +20,7 @@ struct Workload {
   std::span<const double> work;  // compute and I/O of a job, in its own isolated seconds
   std::span<const std::int64_t> nodes;
   std::span<const double> max_share;  // the part of a resource that a job can use when alone
+  std::span<const double> part;       // of that, what its curve leaves it on its first resources
   std::span<const std::int64_t> resource_offsets;
   std::span<const std::int32_t> resources;
   std::span<const std::int32_t> barrier;  // the barrier a job counts for, or -1
@@ -31,6 +32,7 @@ struct Workload {
 struct Site {
   std::int32_t resources = 1;
   std::int64_t nodes = 0;            // 0: as many as the jobs ask for
+  bool work_conserving = false;      // assignments may leave jobs a part of their resources
   std::span<const double> capacity;  // capacity[k - 1] with k transfers at once
 };
 
@@ -84,6 +86,7 @@ struct Assignment {
   std::int32_t job;
   std::vector<std::int32_t> resources;
   double scale;  // the phase's isolated seconds on each of them, relative to Workload::io
+  double part;   // of max_share, what the job's curve leaves it on them
 };
 
 enum class JobEvent : std::int32_t { started = 0, ended = 1, woke = 2 };
@@ -131,7 +134,7 @@ class Engine {
   [[nodiscard]] double now() const { return now_; }
   [[nodiscard]] std::int32_t jobs() const { return workload_.jobs(); }
   // A job's time is counted as if it ran alone: its I/O at its own bandwidth, which is `max_share`
-  // of a resource.
+  // of a resource. Groups count that much for it, whatever its curve leaves it.
   [[nodiscard]] double progress(std::int32_t job) const;
   [[nodiscard]] double work_left(std::int32_t job) const;  // NaN: not known
   [[nodiscard]] double io_done(std::int32_t job) const {
@@ -155,7 +158,8 @@ class Engine {
     double phases_io = 0.0;  // of the phases that ended, on the resources that they had
     double weight = 1.0;
     double scale = 1.0;
-    double max_share = 1.0;
+    double part = 1.0;
+    double max_share = 1.0;  // on the resources that it has now
     std::int64_t phases = 0;
     std::int32_t group = own_group;
     std::int32_t first = 0;  // its transfers: [first, first + width)

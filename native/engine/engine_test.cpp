@@ -109,7 +109,7 @@ class RandomHost final : public Host {
       for (std::int32_t r = 0; r < resources_; ++r) {
         if (random_() % 2 == 0) where.push_back(r);
       }
-      if (!where.empty()) decision.assignments.push_back({job, where, 0.5});
+      if (!where.empty()) decision.assignments.push_back({job, where, 0.5, 1.0});
       decision.wake_at.push_back(static_cast<double>(random_() % 100));
     }
   }
@@ -126,7 +126,7 @@ void soak(std::uint32_t seed) {
   for (int round = 0; round < 60; ++round) {
     const std::int32_t n = 1 + static_cast<std::int32_t>(random() % 20);
     const std::int32_t resources = 1 + static_cast<std::int32_t>(random() % 4);
-    std::vector<double> compute, io, release, work, max_share, weight;
+    std::vector<double> compute, io, release, work, max_share, part, weight;
     std::vector<std::int64_t> offsets{0}, nodes, resource_offsets{0};
     std::vector<std::int32_t> on, barrier, after, group;
     for (std::int32_t j = 0; j < n; ++j) {
@@ -139,6 +139,7 @@ void soak(std::uint32_t seed) {
       release.push_back(static_cast<double>(random() % 5));
       nodes.push_back(1 + static_cast<std::int64_t>(random() % 3));
       max_share.push_back(round % 3 == 0 ? 1.0 : 0.1 * (1 + static_cast<double>(random() % 10)));
+      part.push_back(round % 5 != 0 ? 1.0 : 0.1 * (1 + static_cast<double>(random() % 10)));
       weight.push_back(std::pow(10.0, -static_cast<double>(random() % 4)));
       group.push_back(static_cast<std::int32_t>(random() % 4) - 1);
       on.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(resources)));
@@ -163,10 +164,10 @@ void soak(std::uint32_t seed) {
                           .sampled = random() % 2 == 0,
                           .reweighs = random() % 2 == 0,
                           .observes = random() % 2 == 0};
-    Engine engine({compute, io, offsets, release, work, nodes, max_share, resource_offsets, on,
-                   barrier, after},
-                  {resources, random() % 2 == 0 ? 0 : 5, capacity}, {factor, random() % 2 == 0},
-                  sharing, &host, marks, random() % 2 == 0, record);
+    Engine engine({compute, io, offsets, release, work, nodes, max_share, part, resource_offsets,
+                   on, barrier, after},
+                  {resources, random() % 2 == 0 ? 0 : 5, round % 5 == 0, capacity},
+                  {factor, random() % 2 == 0}, sharing, &host, marks, random() % 2 == 0, record);
     while (engine.run(1000)) {
     }
     CHECK(engine.unfinished() == 0);

@@ -169,7 +169,7 @@ void Engine::wait(Group& group, Waiting request) {
 // Gives a place to a request. Who of a preemptive group begins to transfer is known only once all
 // its places are given.
 void Engine::admit(Group& group, const Waiting& next) {
-  group.admitted_share.add(at(transfers_, next.item).max_share);
+  group.admitted_share.add(workload_.max_share[static_cast<std::size_t>(next.job)]);
   ++group.admitted;
   if (sharing_.preemptive) {
     at(transfers_, next.item).chosen = true;

@@ -103,7 +103,8 @@ def test_work_done_equals_work_asked(name: str, case: Case) -> None:
         (timeline.end - timeline.start) * timeline.share,
     )
     demand = np.zeros_like(done)
-    for j, io in enumerate(case.workload.total(case.workload.io)):
+    parts = case.workload.parts(case.site)
+    for j, io in enumerate(case.workload.total(case.workload.io) * parts):
         demand[j, list(case.workload.resources_of(j))] = io
     np.testing.assert_allclose(done, demand, atol=1e-7)
 

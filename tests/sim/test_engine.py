@@ -1,5 +1,6 @@
 """Small runs worked out by hand."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -7,7 +8,20 @@ import pytest
 
 from penstock import registry
 from penstock.errors import InputError
-from penstock.model import Action, Assign, Hold, Job, JobStarted, Request, Site, View, WakeAt
+from penstock.model import (
+    Action,
+    Assign,
+    Curve,
+    Event,
+    Hold,
+    Job,
+    JobStarted,
+    Request,
+    Site,
+    View,
+    WakeAt,
+    Woke,
+)
 from penstock.policies.base import ByArrival, Sharing
 from penstock.sim import reference
 from penstock.sim.engine import simulate
@@ -51,6 +65,62 @@ def test_sets_share_by_weight() -> None:
     first, second = ends("set-10", fast, slow)
     assert first == pytest.approx(9 + 1 * 11 / 10)
     assert second == pytest.approx(9 + 92)
+
+
+def test_what_a_job_cannot_use_of_its_resources_is_left_to_others() -> None:
+    """Two resources of 10 B/s: a job with b(2) = 2 uses a tenth of each, so that one with
+    b(2) = 20 has nine tenths, and 1 s of its own takes 1 / 0.9 s.
+
+    In the model of paper io-resources (Fig. 4) each has half until the second has moved its 20
+    bytes after 2 s; the first has 4 s of 5 s left then.
+    """
+    jobs = [(0.0, 5.0)], [(0.0, 1.0)]
+    both = {
+        "resources": [0, 1, 0, 1],
+        "resource_offsets": [0, 2, 4],
+        "curves": [Curve.of({1: 2.0, 2: 2.0}), Curve.of({1: 10.0, 2: 20.0})],
+    }
+    links = Site(resources=2, bandwidth=10.0, work_conserving=True)
+    assert ends("fair-share", *jobs, site=links, **both) == pytest.approx([5.0, 1 / 0.9])
+    occupied = replace(links, work_conserving=False)
+    assert ends("fair-share", *jobs, site=occupied, **both) == pytest.approx([6.0, 2.0])
+
+
+@pytest.mark.parametrize("bandwidth", [10e6, 1.0])
+def test_curves_and_bandwidth_in_different_units_are_refused(bandwidth: float) -> None:
+    """b(1) = 10 on a resource of 10 MB/s: the curve is in MB/s, and nothing is left to guess."""
+    site = Site(bandwidth=bandwidth, work_conserving=True)
+    with pytest.raises(InputError, match="in the same unit"):
+        ends("fair-share", [(0.0, 1.0)], site=site, curves=[Curve.of({1: 10.0})])
+
+
+def test_a_work_conserving_site_needs_a_bandwidth() -> None:
+    with pytest.raises(InputError, match=r"needs site\.bandwidth"):
+        Site(work_conserving=True)
+
+
+def test_what_a_job_can_use_follows_its_resources() -> None:
+    """On one resource of 10 B/s the job has b(1) = 5, half of it; on two b(2) = 8, 0.4 of each."""
+
+    def widen(event: Event, view: View) -> list[Assign | WakeAt]:
+        match event:
+            case JobStarted(job=Job(id="0")):
+                return [WakeAt(time=1.0)]
+            case Woke():
+                return [Assign(job="0", resources=(0, 1))]
+        return []
+
+    links = Site(resources=2, bandwidth=10.0, work_conserving=True)
+    run = simulate(
+        workload([(0.0, 2.0), (0.0, 8.0)], curves=[Curve.of({1: 5.0, 2: 8.0})]),
+        registry.sharing("fair-share"),
+        site=links,
+        arbitrate=widen,
+        timeline=True,
+    )
+    assert run.end.tolist() == pytest.approx([2.0, 7.0])  # 8 s at b(1) are 5 s at b(2)
+    assert run.timeline is not None
+    assert sorted(run.timeline.share.tolist()) == pytest.approx([0.4, 0.4, 0.5])
 
 
 def test_one_job_of_a_set_at_a_time() -> None:

@@ -62,7 +62,7 @@ def rows(
     ):
         counts = given if policy == MCKP else "1"
         job = {"what": JOB, "queue": queue, "policy": policy, "job": 0, "application": "wide"}
-        made.append({**job, "given": counts, "live": live, "simulated": simulated})
+        made.append({**job, "given": counts, "live": live, "simulated": simulated, "occupied": 1.0})
     sums = {"live": decided[0], "simulated": decided[1]}
     made.append({"what": DECISION, "given": "[4]", "offline": "[4]", **sums})
     return [base | row for row in made]
@@ -131,6 +131,22 @@ def test_the_simulated_queue_is_the_sum_that_mckp_maximises() -> None:
     assert mckp[0] > 1.9 * LINK, "two I/O nodes at least"
     assert mckp[1] == pytest.approx(LINK)
     assert static == pytest.approx([LINK, LINK / 2])
+
+
+def test_with_all_io_nodes_for_everybody_a_job_leaves_what_it_cannot_use() -> None:
+    """shared has half a link's bandwidth on four: an eighth of each, and wide has the rest.
+
+    Where jobs occupy their I/O nodes (paper io-resources, Fig. 4), each has half of them.
+    """
+    queue, volumes = (forwarding.WIDE, forwarding.SHARED), (4 * LINK, 4 * LINK)
+    true = {"wide": dict(forwarding.WIDE.links), "shared": {1: LINK, 2: LINK / 2, 4: LINK / 2}}
+    spare, occupied = (
+        forwarding.predicted(queue, volumes, ALL, true, 0.5, work_conserving=shared)
+        for shared in (True, False)
+    )
+    assert spare == pytest.approx([3.5 * LINK, LINK / 2])
+    assert occupied[0] == pytest.approx(2 * LINK)
+    assert occupied[1] < 0.45 * LINK
 
 
 def resources_rows(**changes: Any) -> list[Row]:

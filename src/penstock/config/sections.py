@@ -67,6 +67,13 @@ class SiteSection(Section, frozen=True, kw_only=True):
     direct: Annotated[
         bool, Meta(description="true if jobs may bypass the I/O nodes and do direct I/O")
     ] = False
+    work_conserving: Annotated[
+        bool,
+        Meta(
+            description="true if other jobs have what a job cannot use of its resources, by its "
+            "curve and site.bandwidth (in the curves' unit); simulations only"
+        ),
+    ] = False
 
     def check(self) -> None:
         """Raise InputError for a site that is impossible."""
@@ -84,6 +91,7 @@ class SiteSection(Section, frozen=True, kw_only=True):
             bandwidth=bandwidth,
             capacity=self.capacity,
             direct=self.direct,
+            work_conserving=self.work_conserving,
         )
 
 

@@ -20,6 +20,10 @@ class Site:
     together, k = 1, 2, ..., as a part of what one gets alone; the last value holds for all larger
     k. Interference makes it fall: a degradation d (paper packs, Section 1) of two jobs is
     capacity = (1, 1 - d). `direct` says that jobs may also do without I/O nodes.
+
+    `work_conserving`: a job whose curve has b(n) on n resources transfers with at most
+    b(n) / (n x bandwidth) of each, and others have the rest. Without it a job that transfers
+    alone occupies all of its resources, whatever it gets (paper io-resources, Figure 4).
     """
 
     name: str = "site"
@@ -28,6 +32,7 @@ class Site:
     bandwidth: float | None = None
     capacity: tuple[float, ...] = (1.0,)
     direct: bool = False
+    work_conserving: bool = False
 
     def __post_init__(self) -> None:
         if self.nodes < 0:
@@ -39,5 +44,7 @@ class Site:
                 raise InputError(f"site.{name} is {count}; give at most {LARGEST}")
         if self.bandwidth is not None and not 0 < self.bandwidth < float("inf"):
             raise InputError(f"site.bandwidth is {self.bandwidth:g} B/s; give more than zero")
+        if self.work_conserving and self.bandwidth is None:
+            raise InputError("site.work-conserving needs site.bandwidth, what one resource carries")
         if not self.capacity or any(not 1e-9 <= c <= 1 for c in self.capacity):
             raise InputError(f"site.capacity is {list(self.capacity)}; give values from 1e-9 to 1")

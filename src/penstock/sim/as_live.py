@@ -191,7 +191,7 @@ class _LiveClock(Clock):
         if j not in resource.transfers:
             return
         x = resource.transfers[j]
-        x.weight, x.max_share = weight, self.known[j].max_share
+        x.weight, x.max_share = weight, self.usable(j)
         resource.advance(self.now)
         resource.admit(x)
         resource.settle()

@@ -86,6 +86,8 @@ class _Lowered:
     observes: bool
     factor: Floats
     learned: bool
+    part: Floats
+    """The part of its first resources that each job can use when alone."""
 
 
 def simulate(
@@ -139,6 +141,7 @@ def simulate(
         observes=rule.observes,
         factor=workload.estimate_factors(knowledge),
         learned=learned,
+        part=workload.parts(site),
     )
     times = sorted({*marks, *workload.steady_part})
     result = _engine.run(
@@ -264,7 +267,7 @@ class _Host:
 
     def on_job(
         self, kind: _engine.JobEvent, j: int
-    ) -> tuple[list[tuple[int, tuple[ResourceId, ...], float]], list[float]]:
+    ) -> tuple[list[tuple[int, tuple[ResourceId, ...], float, float]], list[float]]:
         """Ask who shall use what now that a job started or ended, or that its time has come."""
         event: Event
         if kind is _engine.JobEvent.STARTED:
@@ -283,8 +286,10 @@ class _Host:
                 case Assign():
                     serial = self._serial[action.job]
                     self._resources[serial] = action.resources
-                    scale = self._workload.io_scale(serial, len(action.resources))
-                    assignments.append((serial, action.resources, scale))
+                    count = len(action.resources)
+                    scale = self._workload.io_scale(serial, count)
+                    part = self._workload.part(serial, count, self.site)
+                    assignments.append((serial, action.resources, scale, part))
                 case WakeAt():
                     wake_at.append(action.time)
         return assignments, wake_at

@@ -91,6 +91,8 @@ class Clock:
         self.iteration = [int(first) for first in workload.offsets[:-1]]
         self.scale, self.phase_io = [1.0] * n, [0.0] * n
         self.next_scale = [1.0] * n
+        self.part: list[float] = workload.parts(site).tolist()
+        self.next_part = list(self.part)
         self.work_done, self.total_io = [0.0] * n, [0.0] * n
         self.computing_since: list[float | None] = [None] * n
         self.factor = workload.estimate_factors(knowledge)
@@ -168,7 +170,7 @@ class Clock:
     def _expected(self, j: int) -> float | None:
         if self.learned:
             return self.phases_io[j] / self.phases[j] if self.phases[j] else None
-        return self.phase_io[j] / self.known[j].max_share * float(self.factor[j])
+        return self.phase_io[j] / self.usable(j) * float(self.factor[j])
 
     def _in_phase(self, j: int) -> float:
         return self._phase_done(j) / self.scale[j]
@@ -181,7 +183,11 @@ class Clock:
             return 0.0
         parts = [self.resources[r] for r in self.in_phase[j]]
         left = [r.remaining(r.transfers[j], self.now) for r in parts if j in r.transfers]
-        return max(0.0, self.phase_io[j] - max(left, default=0.0)) / self.known[j].max_share
+        return max(0.0, self.phase_io[j] - max(left, default=0.0)) / self.usable(j)
+
+    def usable(self, j: int) -> float:
+        """Return the part of each of its resources that job j can use when alone."""
+        return self.known[j].max_share * self.part[j]
 
     def run(self) -> None:
         """Let time pass until nothing is left to happen."""
@@ -220,7 +226,9 @@ class Clock:
                 case Assign():
                     j = self.serial[action.job]
                     self.assigned[j] = action.resources
-                    self.next_scale[j] = self.workload.io_scale(j, len(action.resources))
+                    count = len(action.resources)
+                    self.next_scale[j] = self.workload.io_scale(j, count)
+                    self.next_part[j] = self.workload.part(j, count, self.site)
                 case WakeAt():
                     heapq.heappush(self.calendar, (max(action.time, self.now), WAKE, 0))
 
@@ -242,7 +250,8 @@ class Clock:
             resources[action.resource].hold(self._transfer(action))
         for admit in [*(action for action in admits if action not in changed), *changed]:
             x = self._transfer(admit)
-            x.weight, x.max_share = admit.weight, admit.max_share
+            x.weight = admit.weight
+            x.max_share = admit.max_share * self.part[x.job]
             resources[admit.resource].admit(x)
         for resource in resources.values():
             resource.settle()
@@ -290,15 +299,15 @@ class Clock:
         self.request[i] = self.now
         self.computing_since[j] = None
         self.work_done[j] += float(self.workload.compute[i])
-        self.scale[j] = self.next_scale[j]
-        self.phase_io[j] = float(self.workload.io[i]) * self.scale[j]
+        self.scale[j], self.part[j] = self.next_scale[j], self.next_part[j]
+        self.phase_io[j] = float(self.workload.io[i]) * self.scale[j] * self.part[j]
         if self.phase_io[j] == 0.0:
             self.next_iteration(j)
             return
         self.in_phase[j] = self.assigned[j]
         if not self.in_phase[j]:
             self.began_direct[j] = self.now
-            end = self.now + self.phase_io[j] / self.known[j].max_share
+            end = self.now + self.phase_io[j] / self.usable(j)
             heapq.heappush(self.calendar, (end, COMPUTE_END, j))
         for r in self.in_phase[j]:
             self.resources[r].transfers[j] = Transfer(j, self.phase_io[j])
@@ -323,7 +332,7 @@ class Clock:
 
     def end_phase(self, j: int, r: int) -> None:
         """The job's part of its phase on resource r is over, and perhaps the phase."""
-        io = self.phase_io[j] / self.known[j].max_share
+        io = self.phase_io[j] / self.usable(j)
         last = not any(j in self.resources[r].transfers for r in self.in_phase[j])
         if last:
             self.in_phase[j] = ()

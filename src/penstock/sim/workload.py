@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penstock.errors import InputError
-from penstock.model import Curve, Job
+from penstock.model import Curve, Job, Site
 from penstock.sim.knowledge import Knowledge
 
 Floats = NDArray[np.float64]
@@ -36,6 +36,9 @@ ARRAYS = (
 """The arrays that a run depends on."""
 
 
+PARTS = (1e-5, 1.1)
+"""The part of its resources that a curve can leave a job: MB/s and B/s are farther apart, and
+measured bandwidths are a little above the nominal ones at most."""
 MOST_SEED = 2**63 - 1
 """The largest seed of a generator: those of the following draws are still numbers that JSON has."""
 
@@ -233,6 +236,28 @@ class Workload:
         if curve is None:
             return 1.0
         return self._bandwidth(j, curve) / self._bandwidth(j, curve, count)
+
+    def part(self, j: int, count: int, site: Site) -> float:
+        """Return the part of each of `count` resources that job j can use when alone."""
+        curve = None if self.curves is None else self.curves[j]
+        if not site.work_conserving or curve is None or not count:
+            return 1.0
+        assert site.bandwidth is not None
+        bandwidth = self._bandwidth(j, curve, count)
+        part = bandwidth / (count * site.bandwidth)
+        if not PARTS[0] <= part <= PARTS[1]:
+            raise InputError(
+                f"job {self.id(j)!r}: b({count}) is {bandwidth:g}, and site.bandwidth, what one "
+                f"resource carries, {site.bandwidth:g}; with site.work-conserving give both in "
+                "the same unit"
+            )
+        return min(part, 1.0)
+
+    def parts(self, site: Site) -> Floats:
+        """Return that part for each job, on the resources that it starts with."""
+        if not site.work_conserving:
+            return np.ones(len(self))
+        return np.array([self.part(j, len(self.resources_of(j)), site) for j in range(len(self))])
 
     def resources_of(self, j: int) -> tuple[int, ...]:
         """Return the resources that job j starts with."""

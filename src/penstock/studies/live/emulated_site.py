@@ -41,8 +41,9 @@ LINK = 16 * 2**20
 """Bytes per second of an I/O node's link."""
 REQUEST = 256 * 2**10
 EMULATION = f"targets=64,rate={64 * LINK},latency=0,switch=20ms,io-node-link={LINK}"
-SETTINGS = messages.Settings(scheduler="time-order", depth=2)
-"""Requests that wait are put in order; two are in service, so that the link is never idle."""
+IN_SERVICE = 2
+"""Requests that an I/O node has in service, so that its link is never idle. Others wait, and are
+put in order."""
 ENDS_WITHIN = 60.0
 _JOB = Path(__file__).with_name("parallel_job.py")
 
@@ -129,6 +130,7 @@ class EmulatedSite:
 
     folder: Path
     root: Path
+    in_service: int = IN_SERVICE
     _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _jobs: int = 0
 
@@ -153,7 +155,7 @@ class EmulatedSite:
                 roots=[str(self.root)],
                 io_nodes=IO_NODES,
                 emulate=EMULATION,
-                settings=SETTINGS,
+                settings=messages.Settings(scheduler="time-order", depth=self.in_service),
                 attached=True,
                 config=Config(
                     site=SiteSection(nodes=nodes),
@@ -257,8 +259,8 @@ class EmulatedSite:
 
 
 @contextlib.contextmanager
-def emulated_site() -> Iterator[EmulatedSite]:
+def emulated_site(*, in_service: int = IN_SERVICE) -> Iterator[EmulatedSite]:
     """Give a site that knows nothing; its controller is still to be brought up."""
     with interruptible(), private_state() as folder, in_memory() as root:
         StateDirectory(folder).create()
-        yield EmulatedSite(folder=folder, root=root)
+        yield EmulatedSite(folder=folder, root=root, in_service=in_service)

@@ -239,8 +239,10 @@ def _as_simulated(runs: Runs, under: str) -> Claim:
         live, simulated = (runs.ratios(queue, MCKP, under, how) for how in ("live", "simulated"))
         off = [ours / other - 1 for ours, other in zip(live, simulated, strict=True)]
         holds[f"the queue {queue}"] = max(map(abs, off)) <= NEAR
-        text = f"{_range(live)} live, {_range(simulated)} simulated ({_percent(off)}"
-        texts.append(f"{text}, {queue})")
+        text = f"{_range(live)} live, {_range(simulated)} simulated ({_percent(off)}, {queue})"
+        if under == ALL:
+            text += f", {_range(runs.ratios(queue, MCKP, under, 'occupied'))} where jobs occupy"
+        texts.append(text)
     return claim.over(
         "ours-ratio-over-static" if under == STATIC else "ours-ratio-over-all",
         "; ".join(texts),
