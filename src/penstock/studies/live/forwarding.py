@@ -12,27 +12,19 @@ for HACC), and two that are as large or larger and do not gain. On Grid'5000 the
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
-from typing import ClassVar
 
 import numpy as np
 
-from penstock import registry
 from penstock.campaign.cells import Cell, every
 from penstock.campaign.journal import Value
-from penstock.campaign.sizes import Size
 from penstock.config import OWN
-from penstock.core import arbiter
-from penstock.core.arbiter import Arbiter
+from penstock.live.controller.explain import explain
 from penstock.live.protocol import messages
-from penstock.model import Curve, Job, JobId, Site, Snapshot, View
-from penstock.sim.engine import simulate
-from penstock.sim.workload import Workload
 from penstock.studies.live.emulated_site import (
     COUNTS,
-    IO_NODES,
     LINK,
     Application,
     EmulatedSite,
@@ -41,41 +33,32 @@ from penstock.studies.live.emulated_site import (
     emulated_site,
 )
 from penstock.studies.live.forwarding_claims import (
-    ALL,
     CURVE,
     DECISION,
+    HAS,
     JOB,
     LEARNT,
-    LINKS,
     MCKP,
-    MIXED,
     NEAR,
-    ONE,
     RUN,
     SCENARIO,
-    SIZE,
-    STATIC,
     findings,
+)
+from penstock.studies.live.forwarding_predicted import allocated, predicted
+from penstock.studies.live.forwarding_scenario import (
+    IN_SERVICE,
+    NODES,
+    OTHER,
+    PLANS,
+    QUEUED,
+    VOLUMES,
+    Bandwidths,
+    Plan,
+    Queue,
 )
 from penstock.studies.live.testbed import TestbedError
 from penstock.studies.study import Study
 
-NODES = 8
-"""Compute nodes."""
-WIDE = Application(name="wide", nodes=2, processes=4)
-SERIAL = Application(name="serial", nodes=2, processes=1)
-SHARED = Application(name="shared", nodes=4, processes=12, shared=True, request=128 * 2**10)
-UNEVEN = Application(name="uneven", nodes=4, processes=3)
-OTHER = Application(name="other", nodes=1, processes=1)
-IN_SERVICE = 4
-"""Requests in service at an I/O node. On one of four, `shared` has three processes: others are
-served while their requests wait for the target. Alone on one, eight of its twelve requests wait,
-and are put in order; with four processes and two in service, a request that came late made it 12.9
-instead of 16.7 MB/s for the rest of a phase."""
-VOLUMES = {WIDE.name: 2.0, SERIAL.name: 0.75, SHARED.name: 0.75, UNEVEN.name: 1.5}
-"""What a phase moves, in seconds of one link."""
-QUEUED = {WIDE.name: 8.0, SERIAL.name: 4.0, SHARED.name: 4.0}
-"""What a job of the queue moves, in one phase."""
 PHASES, PAUSE = 3, 0.4
 OTHER_PERIOD, OTHER_VOLUME = 4.0, 2 * 2**20
 """The job beside those that are learnt writes for an eighth of a second every so often."""
@@ -83,52 +66,6 @@ MOST_RUNS = 10
 """Runs of an application after which learning is given up."""
 POLL, LONGEST = 0.05, 300.0
 """Seconds between two looks at the jobs of a queue, and until it must have ended."""
-PIECES = 64
-"""Parts of a simulated job: a new number of I/O nodes takes effect between two of them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
-    """Jobs in order, and the policies under which they are run."""
-
-    name: str
-    jobs: Sequence[Application]
-    policies: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What a size runs."""
-
-    applications: Sequence[Application]
-    queues: Sequence[Queue]
-    scale: float  # of all volumes
-    repetitions: int
-
-
-EACH = (WIDE, SERIAL, SHARED, UNEVEN)
-IN_ORDER = (WIDE, SERIAL, SHARED) * 3 + (WIDE,)
-"""As HACC, SIM and S3D in Figure 5.12."""
-# The second queue was chosen by simulation: others of these applications gain less from MCKP.
-POLICIES = (MCKP, STATIC, SIZE, ONE, ALL)
-QUEUES = (
-    Queue(name=MIXED, jobs=IN_ORDER, policies=POLICIES),
-    Queue(name=LINKS, jobs=(WIDE, SERIAL, WIDE) * 2, policies=(MCKP, STATIC, ALL)),
-)
-PLANS: Mapping[Size, Plan] = {
-    "quick": Plan(
-        applications=EACH[:3],
-        queues=(
-            Queue(name=MIXED, jobs=IN_ORDER[:4], policies=(MCKP, STATIC)),
-            Queue(name=LINKS, jobs=(WIDE, SERIAL, WIDE), policies=(MCKP, ALL)),
-        ),
-        scale=0.5,
-        repetitions=1,
-    ),
-    "fast": Plan(applications=EACH, queues=QUEUES, scale=1.0, repetitions=1),
-    "full": Plan(applications=EACH, queues=QUEUES, scale=2.0, repetitions=5),
-}
-Bandwidths = dict[int, float]
 Rows = list[dict[str, Value]]
 
 
@@ -247,6 +184,7 @@ class Given:
     application: str
     count: int
     reason: str
+    explained: str = field(compare=False)  # the sentence of `penstock explain`; it has the time
 
 
 def _given(status: messages.Status) -> dict[str, Given]:
@@ -255,6 +193,7 @@ def _given(status: messages.Status) -> dict[str, Given]:
             application=job.executable,
             count=len(job.io_nodes),
             reason=OWN if job.allocation is None else job.allocation.reason,
+            explained=next((s for s in explain(status, job.id).through if HAS in s), ""),
         )
         for job in status.jobs
         if job.state == "running"
@@ -276,7 +215,8 @@ def run_queue(
     )
     rows: Rows = []
     for k, job in enumerate(jobs):
-        counts = [given[job.name].count for given in seen if job.name in given]
+        had = [given[job.name] for given in seen if job.name in given]
+        counts = [one.count for one in had]
         changes = [n for i, n in enumerate(counts) if i == 0 or n != counts[i - 1]]
         rows.append(
             {
@@ -289,6 +229,7 @@ def run_queue(
                 "simulated": simulated[k],
                 "occupied": occupied[k],
                 "given": " ".join(map(str, changes)),
+                "explained": had[-1].explained if had else "",
             }
         )
     if policy == MCKP:
@@ -351,77 +292,6 @@ def _by_application(given: Mapping[str, Given], counts: Mapping[str, int]) -> st
     """Return counts in the order of the applications: which of two equal jobs has more is open."""
     ordered = sorted((one.application, counts[name]) for name, one in given.items())
     return json.dumps([count for _, count in ordered])
-
-
-def allocated(
-    curves: Mapping[JobId, Bandwidths], applications: Mapping[JobId, str]
-) -> Mapping[JobId, int]:
-    """Return what `penstock allocate` gives for curves."""
-    nodes = {one.name: one.nodes for one in EACH}
-    jobs = [
-        Job(id=name, serial=k, nodes=nodes[applications[name]], curve=Curve.of(curve))
-        for k, (name, curve) in enumerate(curves.items())
-    ]
-    site = Site(nodes=NODES, resources=IO_NODES)
-    return arbiter.allocate(registry.policy("allocation", "mckp"), Snapshot.of(jobs, site))
-
-
-class All:
-    """Every job may use all I/O nodes, and uses one for each of its processes."""
-
-    needs: ClassVar[frozenset[str]] = frozenset()
-    sticky: ClassVar[bool] = False
-
-    def allocate(self, view: View) -> Mapping[JobId, int]:
-        """Return as many as a job has processes."""
-        most = view.site.resources
-        return {name: min(job.processes or most, most) for name, job in view.jobs.items()}
-
-
-def predicted(
-    queue: Sequence[Application],
-    volumes: Sequence[int],
-    policy: str,
-    true: Mapping[str, Bandwidths],
-    start_up: float,
-    *,
-    work_conserving: bool = True,
-) -> list[float]:
-    """Return the bandwidth of each job of a queue by simulation from curves.
-
-    The time that a job takes to start is computation, as it is live: its I/O nodes wait for it.
-    Not `work_conserving`: a job that transfers occupies its I/O nodes (paper io-resources, Fig. 4).
-    """
-    curves = [Curve.of(true[one.name]) for one in queue]
-    compute = np.zeros(PIECES * len(queue))
-    compute[::PIECES] = start_up
-    workload = Workload(
-        ids=[f"{one.name}-{k}" for k, one in enumerate(queue)],
-        compute=compute,
-        io=np.repeat(
-            [v / PIECES / c.bandwidth(1) for v, c in zip(volumes, curves, strict=True)], PIECES
-        ),
-        offsets=PIECES * np.arange(len(queue) + 1),
-        release=np.zeros(len(queue)),
-        nodes=[one.nodes for one in queue],
-        curves=curves,
-        details=[{"processes": one.processes} for one in queue],
-    )
-    # Live, counts between those of a curve are given by policies that ask for no curve.
-    options = {"measured": False} if policy in (STATIC, SIZE, ONE) else {}
-    arbitrate = Arbiter(
-        allocator=All() if policy == ALL else registry.policy("allocation", policy, options),
-        placer=registry.policy("placement", "greedy-non-clairvoyant"),
-    )
-    done = simulate(
-        workload,
-        registry.sharing("fair-share"),
-        site=Site(nodes=NODES, resources=IO_NODES, bandwidth=LINK, work_conserving=work_conserving),
-        arbitrate=arbitrate.handle,
-    )
-    seconds = done.finish - done.start - start_up
-    bandwidths: list[float] = (np.array(volumes) / seconds).tolist()
-    return bandwidths
 
 
 STUDY = Study(

@@ -1,6 +1,7 @@
 """What the live runs of paper forwarding show: claims and figures from their rows."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from statistics import fmean
@@ -31,6 +32,11 @@ SAME = 0.05
 EQUAL = 0.02
 """By how much the sum of an allocation may be below the best: what a flat curve's noise decides."""
 MB = 1e6
+HAS = "It has had"
+"""How `penstock explain` begins the sentence on a job's I/O nodes."""
+EXPLAINED = re.compile(
+    rf"{HAS} (\d+) I/O nodes? \(([\d, ]+)\) for .+: {MCKP} gave the number from .+"
+)
 
 
 class Runs:
@@ -103,6 +109,7 @@ def claims(runs: Runs) -> list[Claim]:
         _as_simulated(runs, STATIC),
         _as_simulated(runs, ALL),
         _sums_as_simulated(runs),
+        _explained(runs),
     ]
 
 
@@ -266,6 +273,17 @@ def _sums_as_simulated(runs: Runs) -> Claim:
         "; ".join(f"{name} {_percent(some)}" for name, some in off.items()),
         all(abs(one) <= NEAR for some in off.values() for one in some),
         near=100 * NEAR,
+    )
+
+
+def _explained(runs: Runs) -> Claim:
+    rows = runs.of(JOB, policy=MCKP)
+    matches = [EXPLAINED.fullmatch(str(row["explained"])) for row in rows]
+    complete = sum(one is not None and int(one[1]) == len(one[2].split(",")) for one in matches)
+    return claim(
+        "ours-explained",
+        f'{complete} of {len(rows)} jobs; of the last: "{rows[-1]["explained"]}"',
+        complete == len(rows),
     )
 
 
