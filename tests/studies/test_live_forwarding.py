@@ -29,6 +29,7 @@ from penstock.studies.live.forwarding_claims import (
     LINKS,
     MCKP,
     MIXED,
+    RUN,
     STATIC,
     Runs,
     claims,
@@ -118,6 +119,16 @@ def test_a_point_that_was_never_learnt_is_told() -> None:
     learnt = claims(Runs(some))[NAMES.index("learnt")]
     assert not learnt.holds
     assert "shared: not known after 3 runs" in learnt.ours
+
+
+def test_the_run_from_which_on_a_curve_is_near() -> None:
+    """wide is near after runs 1 and 3, not known after run 4, and near from run 5 on."""
+    errors = [0.1, 0.2, 0.1, None, 0.1, 0.0]
+    some: list[Row] = rows() + [
+        {"workload": 0, "what": RUN, "application": "wide", "run": k + 1, "off": error}
+        for k, error in enumerate(errors)
+    ]
+    assert "wide: from run 5 on, at most 0% off" in claims(Runs(some))[NAMES.index("learnt")].ours
 
 
 def test_what_depends_on_the_clock_says_so() -> None:
@@ -216,7 +227,7 @@ def test_a_site_that_knows_nothing_tries_every_number_beside_another_job() -> No
     ):
         other = site.start(forwarding_scenario.OTHER, volume=2**21, phases=100, compute=4.0)
         curve: dict[str, Any] = {}
-        while list(curve) != ["1", "2", "4"] and len(given) < forwarding.MOST_RUNS:
+        while list(curve) != ["1", "2", "4"] and len(given) < 2 * forwarding.RUNS:
             row = forwarding.learn(site, plan, forwarding_scenario.SHARED)
             given.append((row["io_nodes"], row["reason"]))
             known = site.curves().get("shared")

@@ -39,7 +39,6 @@ from penstock.studies.live.forwarding_claims import (
     JOB,
     LEARNT,
     MCKP,
-    NEAR,
     RUN,
     SCENARIO,
     findings,
@@ -62,8 +61,8 @@ from penstock.studies.study import Study
 PHASES, PAUSE = 3, 0.4
 OTHER_PERIOD, OTHER_VOLUME = 4.0, 2 * 2**20
 """The job beside those that are learnt writes for an eighth of a second every so often."""
-MOST_RUNS = 10
-"""Runs of an application after which learning is given up."""
+RUNS = 5
+"""Runs of each application from which it is learnt, whatever comes out."""
 POLL, LONGEST = 0.05, 300.0
 """Seconds between two looks at the jobs of a queue, and until it must have ended."""
 Rows = list[dict[str, Value]]
@@ -108,19 +107,17 @@ def _phases(
 
 
 def cold_start(site: EmulatedSite, plan: Plan, true: Mapping[str, Bandwidths]) -> Rows:
-    """Run the applications until their curves are known, beside another job."""
+    """Run each application a number of times, beside another job; return what is known then."""
     rows: Rows = []
-    runs = dict.fromkeys((one.name for one in plan.applications), 0)
     with site.up(allocation=MCKP, nodes=NODES):
         other = site.start(
             OTHER, volume=OTHER_VOLUME, phases=round(LONGEST / OTHER_PERIOD), compute=OTHER_PERIOD
         )
-        for _ in range(MOST_RUNS):
+        for run in range(1, RUNS + 1):
             for application in plan.applications:
-                if off(site, application.name, true) <= NEAR:
-                    continue
-                runs[application.name] += 1
-                rows.append(learn(site, plan, application) | {"run": runs[application.name]})
+                row = learn(site, plan, application)
+                error = off(site, application.name, true)
+                rows.append(row | {"run": run, "off": None if np.isinf(error) else error})
         if other.process.poll() is not None:
             raise TestbedError("the other job has ended")
         other.process.terminate()
@@ -138,7 +135,7 @@ def cold_start(site: EmulatedSite, plan: Plan, true: Mapping[str, Bandwidths]) -
                     "true": bandwidth,
                     "learnt": None if point is None else point.median,
                     "observations": 0 if point is None else point.observations,
-                    "run": runs[name],
+                    "run": RUNS,
                 }
             )
     return rows

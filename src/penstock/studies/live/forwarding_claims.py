@@ -203,21 +203,29 @@ def _learnt(runs: Runs) -> Claim:
     worst = {
         application: max(_off(row) for row in some) for application, some in _by_application(rows)
     }
-    took = {
-        application: max(int(number(row, "run")) for row in some)
-        for application, some in _by_application(rows)
-    }
+    runs_of = dict(_by_application(runs.of(RUN)))
+    after = int(max(number(row, "run") for row in rows))
+    texts = []
+    for name, off in worst.items():
+        first = _near_from(runs_of.get(name, []))
+        near = "" if first is None else f"from run {first} on, "
+        known = f"at most {100 * off:.0f}% off" if off < float("inf") else "not known"
+        texts.append(f"{name}: {near}{known} after {after} runs")
     return claim(
         "ours-curves-learnt",
-        "; ".join(
-            f"{name}: {took[name]} runs, at most {100 * off:.0f}% off"
-            if off < float("inf")
-            else f"{name}: not known after {took[name]} runs"
-            for name, off in worst.items()
-        ),
+        "; ".join(texts),
         max(worst.values()) <= NEAR,
         near=100 * NEAR,
     )
+
+
+def _near_from(rows: Sequence[Row]) -> int | None:
+    """Return the run from which on a curve was near the true one; None: it was not at the end."""
+    first = None
+    for row in rows:
+        is_near = row["off"] is not None and number(row, "off") <= NEAR
+        first = (first or int(number(row, "run"))) if is_near else None
+    return first
 
 
 def _off(row: Row) -> float:
