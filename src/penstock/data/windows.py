@@ -16,7 +16,7 @@ from penstock.model.tuning import Context, power_of_two
 SHIPPED = "windows.csv"
 TWINS = "twins"
 HOSTS = "hosts"
-"""A column that files of one host may lack."""
+"""A column of files that were measured on several hosts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -100,7 +100,7 @@ def reward_series(row: Mapping[str, Any]) -> RewardSeries:
 TABLE = Table(
     holds="rewards",
     columns=COLUMNS,
-    optional=(HOSTS,),
+    seldom=(HOSTS,),
     entry=reward_series,
     row=lambda one: one.row,
     remedy="'penstock tuner measure' writes such a file: measure again",

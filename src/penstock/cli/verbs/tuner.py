@@ -135,6 +135,7 @@ def _rows(tuners: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     "--windows", metavar="TIME,...", help="Default: 125 us to 8 ms, and schedulers without one."
 )
 @click.option("--seconds", metavar="TIME", help="Duration of a run. Default: 2.7 s.")
+@click.option("--volume", metavar="SIZE", help="Total size of a run's files. Default: 384 MiB.")
 @click.option(
     "--keep", metavar="N", type=click.IntRange(1, 1000), help="Intervals per run. Default: 20."
 )
@@ -166,6 +167,7 @@ def measure(
     sizes: str | None,
     windows: str | None,
     seconds: str | None,
+    volume: str | None,
     keep: int | None,
     full: bool,
     emulate: str | None,
@@ -205,6 +207,7 @@ def measure(
         "io_nodes": live_options.numbers(io_nodes, "--io-nodes") if io_nodes else None,
         "sizes": live_options.sizes(sizes),
         "seconds": times_of(seconds, "--seconds", 3600.0)[0] if seconds else None,
+        "volume": live_options.volume(volume, "--volume"),
         "keep": keep,
     }
     grid = msgspec.structs.replace(

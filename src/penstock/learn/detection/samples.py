@@ -24,7 +24,7 @@ SHIPPED, BEYOND = "observations.csv", "observations_beyond.csv"
 HELD_OUT = "observations_held_out.csv"
 OFF_GRID_FILE = "observations_off_grid.csv"
 HOSTS = "hosts"
-"""A column that files of one host may lack."""
+"""A column of files that were measured on several hosts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,8 @@ def _table(kind: type[S], entry: Callable[[Mapping[str, Any]], S]) -> Table[S]:
     return Table(
         holds="observations",
         columns=(*_run(kind), *_METRICS),
-        optional=(*_OPTIONAL, HOSTS) if kind is Sample else _OPTIONAL,
+        optional=_OPTIONAL,
+        seldom=(HOSTS,) if kind is Sample else (),
         entry=entry,
         row=_short,
         remedy="'penstock patterns measure' writes such a file",
