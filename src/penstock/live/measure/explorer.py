@@ -292,18 +292,23 @@ def collect(plan: Plan, status: int) -> list[RankResult]:
     return complete(plan, results, status)
 
 
-def complete(plan: Plan, results: Mapping[int, RankResult], status: int) -> list[RankResult]:
-    """Return the results in the order of ranks, or raise LaunchError if one of them failed."""
-    errors = [one.error for one in results.values() if one.error]
-    errors += [
-        f"rank {number} left no result; the ranks ended with status {status}"
-        for number in range(plan.ranks)
-        if number not in results
-    ]
+def complete(
+    plan: Plan, results: Mapping[int, RankResult], status: int, hosts: Mapping[int, str] = {}
+) -> list[RankResult]:
+    """Return the results in the order of ranks, or raise LaunchError if one of them failed.
+
+    `hosts` are those of the ranks, if there are several; the first to fail is the first in it.
+    """
+    lost = f"left no result; the ranks ended with status {status}"
+    order = list(hosts) or list(range(plan.ranks))
+    errors = {n: results[n].error for n in order if n in results and results[n].error}
+    errors |= {n: f"rank {n} {lost}" for n in order if n not in results}
     if errors:
         # A rank that failed breaks the barrier of the others: report its error, not theirs.
-        cause = next((error for error in errors if "Barrier" not in error), errors[0])
-        raise launcher.LaunchError(f"phase {plan.phase.name!r}: {cause}")
+        others = [n for n, error in errors.items() if "Barrier" not in error]
+        number = (others or list(errors))[0]
+        host = f"host {hosts[number]}: " if hosts else ""
+        raise launcher.LaunchError(f"phase {plan.phase.name!r}: {host}{errors[number]}")
     return [results[number] for number in range(plan.ranks)]
 
 

@@ -43,9 +43,9 @@ from penstock.live.measure.host_messages import (
     Watch,
     Watched,
 )
-from penstock.live.measure.host_ranks import HostNotes, HostPlan
+from penstock.live.measure.host_ranks import CLOCK, HostNotes, HostPlan
 from penstock.live.measure.observation_poller import ObservationPoller
-from penstock.live.measure.rank import RankOperation, RankResult
+from penstock.live.measure.rank import BROKEN, GO, RankOperation, RankResult
 from penstock.live.measure.scratch import InterruptedRun, interruptible, private_state
 from penstock.live.protocol import client, messages, site_key
 from penstock.live.protocol.address import Address
@@ -86,8 +86,11 @@ class HostLauncher:
         """Return when the measurement has ended."""
         with suppress(EOFError, ConnectionError):
             while True:
-                message = host_messages.receive(self._connection, ToLauncher)
-                host_messages.send(self._connection, self._answer(message))
+                text = self._connection.recv_bytes()
+                if text in {GO, BROKEN} or len(text) == CLOCK.size:
+                    continue  # for ranks that have ended meanwhile
+                answer = self._answer(host_messages.decode(text, ToLauncher))
+                host_messages.send(self._connection, answer)
 
     def _answer(self, message: HostMessage) -> HostMessage:
         try:
@@ -187,7 +190,8 @@ class HostLauncher:
             file = Path(results) / "plan.json"
             file.write_bytes(msgspec.json.encode(work))
             descriptor = self._connection.fileno()
-            words = [sys.executable, "-P", "-m", host_ranks.__name__, str(file), str(descriptor)]
+            words = [sys.executable, "-P", "-m", host_ranks.__name__]
+            words += [str(file), str(descriptor), str(os.getpid())]
             with inheritable(descriptor):
                 outcome = runner.run(
                     self._state,

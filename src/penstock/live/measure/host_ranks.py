@@ -1,8 +1,9 @@
 """The ranks of one host, where a measurement has several: they meet those of the other hosts.
 
-`python -m penstock.live.measure.host_ranks PLAN DESCRIPTOR` is the command of a job. It forks the
-ranks of its host. Once all of them wait, it says so to the measurement, on the connection whose
-descriptor it inherits, and the measurement releases all hosts together.
+`python -m penstock.live.measure.host_ranks PLAN DESCRIPTOR LAUNCHER` is the command of a job. It
+forks the ranks of its host. Once all of them wait, it says so to the measurement, on the connection
+whose descriptor it inherits, and the measurement releases all hosts together. It ends with the
+process LAUNCHER.
 
 Hosts have clocks of their own. The measurement's is asked for several times; the shortest exchange
 says how far this host's is from it, to half its duration.
@@ -70,7 +71,10 @@ def _compare_clocks(measurement: Connection) -> float:
     for _ in range(EXCHANGES):
         sent = time.monotonic()
         measurement.send_bytes(TIME)
-        (other,) = CLOCK.unpack(measurement.recv_bytes())
+        answer = measurement.recv_bytes()
+        if len(answer) != CLOCK.size:
+            raise ConnectionAbortedError("the ranks of another host have failed")
+        (other,) = CLOCK.unpack(answer)
         exchanges.append((sent, other, time.monotonic()))
     return clock_offset(exchanges)
 
@@ -217,6 +221,8 @@ def run(
 
 def main() -> int:
     """Run the plan in the file that the first argument names."""
+    # The measurement would wait for a connection that this process holds open.
+    end_with_parent(signal.SIGKILL, int(sys.argv[3]))
     work = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=HostPlan)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:

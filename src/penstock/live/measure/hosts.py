@@ -110,10 +110,14 @@ class Hosts:
         }
 
     def run(self, runs: Mapping[str, RunRanks]) -> dict[str, RanksEnded]:
-        """Run ranks on several hosts, and release all of them together at their barriers."""
+        """Run ranks on several hosts, and release all of them together at their barriers.
+
+        The results are in the order in which hosts ended.
+        """
         for host, message in runs.items():
             self._send(host, message)
         names = {one: host for host, one in self._connections.items()}
+        running = {self._connections[host] for host in runs}
         ended: dict[str, RanksEnded] = {}
         waiting: set[Connection] = set()
         while len(ended) < len(runs):
@@ -127,6 +131,11 @@ class Hosts:
                     waiting.add(one)
                 else:
                     ended[host] = self._decoded(host, text, RanksEnded)
+                    running.discard(one)
+                    waiting.discard(one)  # its ranks were ended as they waited
+                    if failed(ended[host]):
+                        for other in running:
+                            self._pass_on(other, BROKEN)
             if waiting and (ended or len(waiting) == len(runs)):
                 for one in waiting:
                     self._pass_on(one, BROKEN if ended else GO)
@@ -235,6 +244,11 @@ class Hosts:
     def _last_line(self) -> str:
         lines = self._log.read_text(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "srun says nothing")
+
+
+def failed(ended: RanksEnded) -> bool:
+    """Tell whether a rank of a host failed."""
+    return bool(ended.status) or any(one.error for one in ended.results.values())
 
 
 def _environment() -> dict[str, str]:

@@ -105,10 +105,12 @@ class HostsExplorer(Explorer):
             ended = self._hosts.run(members)
             watched: list[Watched] = self._ask_io_nodes(EndWatch(), Watched)
             observations = merged(one.observations for one in watched)
+            host_of = {rank: host for host in ended for rank in members[host].ranks}
             ranks = explorer.complete(
                 plan,
                 merged(one.results for one in ended.values()),
-                max(one.status for one in ended.values()),
+                next((one.status for one in ended.values() if one.status), 0),
+                host_of,
             )
             work = explorer.io_node_work(
                 explorer.users(ranks),
@@ -117,7 +119,6 @@ class HostsExplorer(Explorer):
                 added(one.reads_to_connect for one in ended.values()),
                 self._placement.host_of_io_node,
             )
-            host_of = {rank: host for host, member in members.items() for rank in member.ranks}
             run = explorer.result(
                 cell,
                 plan,
