@@ -20,11 +20,11 @@ from penstock.live.measure.explorer import (
     MEGA,
     Cell,
     Distribution,
-    IoNodeWork,
     RankTime,
     Run,
     data_operations,
 )
+from penstock.live.measure.io_node_work import IoNodeWork
 from penstock.live.measure.slurm_hosts import HostPlacement
 from penstock.live.measure.survey import Survey
 

@@ -10,8 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +24,7 @@ from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.measure import rank
 from penstock.live.measure.access_patterns import DATA, Patterns, Phase
+from penstock.live.measure.io_node_work import IoNodeWork, counters, io_node_work, users
 from penstock.live.measure.mpi import mpi_command
 from penstock.live.measure.observation_poller import ObservationPoller
 from penstock.live.measure.rank import Plan, RankOperation, RankResult
@@ -71,22 +71,6 @@ class RankTime:
     empty: it went direct, or an older version did not record it."""
     host: str = ""
     """The host that it ran on; empty: an older version did not record it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IoNodeWork:
-    """What an I/O node did in a run, by its own counters."""
-
-    io_node: int
-    ranks: int
-    reads: int
-    writes: int
-    read_bytes: int
-    write_bytes: int
-    batches: int
-    aggregated: int
-    """Requests served together with others."""
-    host: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,17 +255,6 @@ def arrival_order(ranks: int, io_nodes: int, distribution: Distribution) -> list
     return [firsts[k % io_nodes] + k // io_nodes for k in range(ranks)]
 
 
-def counters(controls: Iterable[Path]) -> dict[int, messages.NodeCounters]:
-    """Return the counters of all I/O nodes that answer, by number."""
-    answers = {}
-    for control in controls:
-        # One that is down serves nobody, and the run's own counters say so.
-        with suppress(OSError), ControlConnection(control) as node:
-            answer = node.ask(messages.GetCounters(), messages.NodeCounters)
-            answers[answer.number] = answer
-    return answers
-
-
 def collect(plan: Plan, status: int) -> list[RankResult]:
     """Return the results of all ranks, or raise LaunchError if one of them failed."""
     results = {}
@@ -310,33 +283,6 @@ def complete(
         host = f"host {hosts[number]}: " if hosts else ""
         raise launcher.LaunchError(f"phase {plan.phase.name!r}: {host}{errors[number]}")
     return [results[number] for number in range(plan.ranks)]
-
-
-def users(ranks: Iterable[RankResult]) -> Counter[int]:
-    """Return how many ranks used each I/O node."""
-    return Counter(number for one in ranks for number in one.io_nodes)
-
-
-def io_node_work(
-    used: Mapping[int, int],
-    before: Mapping[int, messages.NodeCounters],
-    after: Mapping[int, messages.NodeCounters],
-    reads_to_connect: Mapping[int, int],
-    host_of: Callable[[int], str],
-) -> list[IoNodeWork]:
-    """Return what each I/O node that served ranks did between two readings of its counters."""
-    work = []
-    for number in before.keys() & after.keys():
-        old, new = before[number], after[number]
-        # One that was restarted meanwhile has counted from zero again.
-        if (count := used.get(number, 0)) and old.node == new.node:
-            names = ("reads", "writes", "read_bytes", "write_bytes", "batches", "aggregated")
-            moved = {name: getattr(new, name) - getattr(old, name) for name in names}
-            for name in ("reads", "batches"):
-                moved[name] -= reads_to_connect.get(number, 0)
-            host = host_of(number)
-            work.append(IoNodeWork(io_node=number, ranks=count, host=host, **moved))
-    return sorted(work, key=lambda one: one.io_node)
 
 
 def result(

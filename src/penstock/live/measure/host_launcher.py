@@ -25,7 +25,6 @@ from penstock.live.agent import runner
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import IO_NODE
 from penstock.live.measure import host_messages, host_ranks
-from penstock.live.measure.explorer import counters
 from penstock.live.measure.host_messages import (
     CheckRoot,
     Configure,
@@ -44,6 +43,7 @@ from penstock.live.measure.host_messages import (
     Watched,
 )
 from penstock.live.measure.host_ranks import CLOCK, HostNotes, HostPlan
+from penstock.live.measure.io_node_work import counters
 from penstock.live.measure.observation_poller import ObservationPoller
 from penstock.live.measure.rank import BROKEN, GO, RankOperation, RankResult
 from penstock.live.measure.scratch import InterruptedRun, interruptible, private_state

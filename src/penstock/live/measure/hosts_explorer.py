@@ -31,6 +31,7 @@ from penstock.live.measure.host_messages import (
     Watched,
 )
 from penstock.live.measure.hosts import Hosts
+from penstock.live.measure.io_node_work import io_node_work, users
 from penstock.live.measure.rank import Plan
 from penstock.live.measure.slurm_hosts import HostPlacement
 from penstock.live.protocol import messages
@@ -112,8 +113,8 @@ class HostsExplorer(Explorer):
                 next((one.status for one in ended.values() if one.status), 0),
                 host_of,
             )
-            work = explorer.io_node_work(
-                explorer.users(ranks),
+            work = io_node_work(
+                users(ranks),
                 merged(one.before for one in watched),
                 merged(one.after for one in watched),
                 added(one.reads_to_connect for one in ended.values()),
