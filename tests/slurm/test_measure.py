@@ -83,9 +83,9 @@ def test_two_hosts_leave_the_files_of_one_with_ranks_on_both(slurm: Cluster, fol
     one, two = folder / "one", folder / "two"
     assert {file.name for file in two.iterdir()} == {file.name for file in one.iterdir()}
     for name in ("ranks.csv", "io-nodes.csv", "summary.csv", "operations.csv"):
-        said = ("phase", "processes", "io_nodes", "repeat", "operation", "rank", "bytes", "marked")
+        keys = ("phase", "processes", "io_nodes", "repeat", "operation", "rank", "bytes", "marked")
         kept = [
-            Counter(tuple(row.get(key) for key in said) for row in rows(at / name))
+            Counter(tuple(row.get(key) for key in keys) for row in rows(at / name))
             for at in (one, two)
         ]
         assert kept[0] == kept[1], name
@@ -128,8 +128,8 @@ def test_patterns_are_measured_from_a_batch_script(slurm: Cluster, folder: Path)
     job = slurm.sbatch(f"cd '{folder}' && {text} > out.json 2> err", "--nodes=2")
     state = slurm.await_end(job, within=HANG)
     assert state == "COMPLETED", (folder / "err").read_text()
-    said = json.loads((folder / "out.json").read_text())
-    assert (said["hosts"], said["emulated"], said["runs"]) == (["n0", "n1"], None, 6)
+    summary = json.loads((folder / "out.json").read_text())
+    assert (summary["hosts"], summary["emulated"], summary["runs"]) == (["n0", "n1"], None, 6)
     seen = samples.read(folder / "seen.csv")
     assert len(seen) == 12
     assert {one.hosts for one in seen} == {"n0 n1"}

@@ -109,9 +109,9 @@ def test_a_process_becomes_a_rank_that_should_have_its_io_node() -> None:
 
 @pytest.fixture
 def measurement() -> Iterator[tuple[Connection, Connection]]:
-    ours, theirs = Pipe()
-    with ours, theirs:
-        yield ours, theirs
+    own_end, host_end = Pipe()
+    with own_end, host_end:
+        yield own_end, host_end
 
 
 def leave(connection: Connection) -> None:
@@ -125,10 +125,10 @@ def host_plan(folder: Path, phase: Phase) -> HostPlan:
     return HostPlan(plan=plan, ranks=[2, 3], wanted=[])
 
 
-def run_host(work: HostPlan, theirs: Connection) -> "tuple[threading.Thread, list[int]]":
+def run_host(work: HostPlan, host_end: Connection) -> "tuple[threading.Thread, list[int]]":
     statuses: list[int] = []
     thread = threading.Thread(
-        target=lambda: statuses.append(host_ranks.run(work, theirs, lambda _: 7.0))
+        target=lambda: statuses.append(host_ranks.run(work, host_end, lambda _: 7.0))
     )
     thread.start()
     return thread, statuses
@@ -142,19 +142,19 @@ def test_the_ranks_of_a_host_wait_for_the_other_hosts(
     tmp_path: Path, measurement: tuple[Connection, Connection]
 ) -> None:
     """OWN has two barriers: before the write, and after it."""
-    ours, theirs = measurement
-    host, statuses = run_host(host_plan(tmp_path, OWN), theirs)
+    own_end, host_end = measurement
+    host, statuses = run_host(host_plan(tmp_path, OWN), host_end)
     for _ in range(2):
-        assert ours.poll(HANG)
-        assert ours.recv_bytes() == READY
+        assert own_end.poll(HANG)
+        assert own_end.recv_bytes() == READY
         assert not (tmp_path / "rank-2.json").exists()
-        ours.send_bytes(GO)
+        own_end.send_bytes(GO)
     host.join()
     assert statuses == [0]
     assert [result(tmp_path, number).error for number in (2, 3)] == ["", ""]
     notes = msgspec.json.decode(HostNotes.file(str(tmp_path)).read_bytes(), type=HostNotes)
     assert notes.clock_offset == 7.0
-    assert not ours.poll(), "ranks said more than that they wait"
+    assert not own_end.poll(), "ranks said more than that they wait"
 
 
 @pytest.mark.parametrize("end", ["broken", "gone"])
@@ -162,12 +162,12 @@ def test_ranks_end_when_another_host_fails_or_the_measurement_ends(
     tmp_path: Path, measurement: tuple[Connection, Connection], end: str
 ) -> None:
     """Otherwise they would write for as long as the stone wall allows."""
-    ours, theirs = measurement
-    host, statuses = run_host(host_plan(tmp_path, ENDLESS), theirs)
-    assert ours.poll(HANG)
-    assert ours.recv_bytes() == READY
-    ours.send_bytes(GO)
-    ours.send_bytes(BROKEN) if end == "broken" else leave(ours)
+    own_end, host_end = measurement
+    host, statuses = run_host(host_plan(tmp_path, ENDLESS), host_end)
+    assert own_end.poll(HANG)
+    assert own_end.recv_bytes() == READY
+    own_end.send_bytes(GO)
+    own_end.send_bytes(BROKEN) if end == "broken" else leave(own_end)
     host.join()
     assert statuses == [int(signal.SIGKILL)]
 
@@ -218,7 +218,7 @@ def test_every_byte_goes_where_it_should(tmp_path: Path, io_nodes: int) -> None:
 def test_a_rank_that_fails_ends_those_of_other_hosts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On n1 files may have 8 MiB; the ranks of n0 would wait for theirs."""
+    """On n1 files may have 8 MiB; the ranks of n0 would wait for host_end."""
     monkeypatch.setenv("SMALL_FILES", "n1")
     with (
         exploring(tmp_path, 0) as explorer,
@@ -229,7 +229,7 @@ def test_a_rank_that_fails_ends_those_of_other_hosts(
 
 def processes_of(module: str, host: str) -> list[int]:
     """Return the processes of this test that run a module for a host."""
-    found = []
+    processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
@@ -238,8 +238,8 @@ def processes_of(module: str, host: str) -> list[int]:
             continue
         if module.encode() in words and f"SLURMD_NODENAME={host}".encode() in variables:
             own = f"PATH={os.environ['PATH']}".encode()
-            found += [int(process.name)] if own in variables else []
-    return found
+            processes += [int(process.name)] if own in variables else []
+    return processes
 
 
 @pytest.mark.usefixtures("srun")

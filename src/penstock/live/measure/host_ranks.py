@@ -98,7 +98,7 @@ def _fork(work: HostPlan, measurement: Connection, reads: Counter[int]) -> Ranks
     """Fork the ranks of this host.
 
     The order of arrival determines the I/O node of a process. So a process connects first, and then
-    becomes a rank that should have this I/O node; if there is none, it ends.
+    becomes a rank that should have this I/O node; without such a rank, it ends.
     """
     fork = multiprocessing.get_context("fork")
 
@@ -138,7 +138,7 @@ def _fork(work: HostPlan, measurement: Connection, reads: Counter[int]) -> Ranks
 
 
 def choose(missing: Mapping[int, int], io_node: int, *, any_one: bool) -> int | None:
-    """Return the rank that a process with this I/O node becomes, or None if there is none."""
+    """Return the rank that a process with this I/O node becomes, or None if no rank wants it."""
     for number, wanted in missing.items():
         if wanted == io_node or any_one or io_node == _DIRECT:
             return number
