@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -30,11 +31,14 @@ from penstock.live.measure.host_messages import (
 )
 from penstock.live.measure.host_ranks import CLOCK, TIME
 from penstock.live.measure.rank import BROKEN, GO, READY
+from penstock.live.measure.scratch import INTERRUPTS
 from penstock.live.protocol import client, messages, site_key
 from penstock.live.protocol.site_key import SiteKey
 
 STARTS_WITHIN, PROVES_WITHIN, ENDS_WITHIN = 60.0, 5.0, 10.0
 """Seconds for all launchers to start, for one to prove the key, and for srun to end."""
+SAYS_WITHIN = 1.0
+"""Seconds for srun to say why a host has gone."""
 _ENVIRONMENT_OF_A_JOB = ("PENSTOCK_AGENT",)
 
 
@@ -131,6 +135,10 @@ class Hosts:
                     waiting.add(one)
                 else:
                     ended[host] = self._decoded(host, text, RanksEnded)
+                    if ended[host].status - 128 in INTERRUPTS:
+                        number = signal.Signals(ended[host].status - 128)
+                        why = f"{number.name} ended its ranks: {self._why()}"
+                        raise LaunchError(f"host {host}: {why}")
                     running.discard(one)
                     waiting.discard(one)  # its ranks were ended as they waited
                     if failed(ended[host]):
@@ -236,10 +244,14 @@ class Hosts:
         return result
 
     def _lost(self, host: str, what: str = "answer") -> LaunchError:
+        return LaunchError(f"host {host} has gone and left no {what}: {self._why()}")
+
+    def _why(self) -> str:
+        """Return what srun says of a step that ends."""
         assert self._srun is not None
-        with suppress(subprocess.TimeoutExpired):  # it says why when it ends
-            self._srun.wait(1.0)
-        return LaunchError(f"host {host} has gone and left no {what}: {self._last_line()}")
+        with suppress(subprocess.TimeoutExpired):
+            self._srun.wait(SAYS_WITHIN)
+        return self._last_line()
 
     def _last_line(self) -> str:
         lines = self._log.read_text(errors="replace").split("\n")
