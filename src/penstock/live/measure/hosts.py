@@ -232,15 +232,15 @@ class Hosts:
         with suppress(OSError):  # its end is noticed when it is read
             one.send_bytes(text)
 
-    @staticmethod
-    def _decoded(host: str, text: bytes, kind: Any) -> Any:
+    def _decoded(self, host: str, text: bytes, kind: Any) -> Any:
         try:
             result = host_messages.decode(text, kind | Failed)
         except ConnectionError as error:
             raise LaunchError(f"host {host}: {error}") from error
         if isinstance(result, Failed):
-            message = f"host {host}: {result.error}"
-            raise InputError(message) if result.wrong_input else LaunchError(message)
+            if result.wrong_input:
+                raise InputError(f"host {host}: {result.error}")
+            raise LaunchError(f"host {host}: {result.error}; {self._why()}")
         return result
 
     def _lost(self, host: str, what: str = "answer") -> LaunchError:
