@@ -173,7 +173,7 @@ def test_ranks_end_when_another_host_fails_or_the_measurement_ends(
 
 
 @contextmanager
-def exploring(folder: Path, io_nodes: int) -> Iterator[HostsExplorer]:
+def exploring(folder: Path, io_nodes: int, *, coherent: bool = True) -> Iterator[HostsExplorer]:
     (folder / "root").mkdir()
     with scratch.private_state() as state:
         deployment = Deployment(
@@ -184,7 +184,7 @@ def exploring(folder: Path, io_nodes: int) -> Iterator[HostsExplorer]:
             [OWN, LARGE, ENDLESS],
             seed=1,
             distribution="cyclic",
-            placement=HostPlacement(hosts=("n0", "n1"), coherent=True),
+            placement=HostPlacement(hosts=("n0", "n1"), coherent=coherent),
         ) as explorer:
             yield explorer
     assert list((folder / "root").iterdir()) == []
@@ -308,3 +308,14 @@ def test_one_host_is_measured_as_without_slurm() -> None:
     assert not slurm_hosts.has_several_hosts(inside)
     assert slurm_hosts.has_several_hosts(inside | {"SLURM_JOB_NUM_NODES": "2"})
     assert not slurm_hosts.has_several_hosts({})
+
+
+@pytest.mark.usefixtures("srun")
+def test_io_nodes_refuse_a_root_that_nobody_declares_coherent(tmp_path: Path) -> None:
+    with (
+        pytest.raises(
+            LaunchError, match=r"host n0: I/O node 0 ended: .*; give --coherent if it is"
+        ),
+        exploring(tmp_path, 1, coherent=False),
+    ):
+        pass
