@@ -29,15 +29,19 @@ class Table(Generic[T]):
     """What to do about an invalid file, as the end of an error message."""
     optional: Sequence[str] = ()
     """Further columns, which a file may lack."""
+    seldom: Sequence[str] = ()
+    """The same, at the end, written only if an entry has something in them."""
     most: int = 64 * 2**20
     """Maximum file size in bytes."""
 
     def text(self, entries: Iterable[T]) -> str:
         """Return entries as CSV."""
-        out = io.StringIO()
-        table = csv.DictWriter(out, [*self.columns, *self.optional], lineterminator="\n")
+        out, rows = io.StringIO(), [self.row(entry) for entry in entries]
+        filled = [column for column in self.seldom if any(row[column] for row in rows)]
+        columns, empty = [*self.columns, *self.optional, *filled], set(self.seldom) - set(filled)
+        table = csv.DictWriter(out, columns, lineterminator="\n")
         table.writeheader()
-        table.writerows(self.row(entry) for entry in entries)
+        table.writerows({k: v for k, v in row.items() if k not in empty} for row in rows)
         return out.getvalue()
 
     def write(self, path: Path, entries: Iterable[T]) -> None:

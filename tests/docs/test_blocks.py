@@ -43,6 +43,11 @@ ELSEWHERE = {
         "tests/slurm/test_applications.py",
         '"PENSTOCK_APPLICATION": "ocean',
     ),
+    "salloc -N": ("tests/slurm/test_measure.py", '"salloc"'),
+    "sbatch -N 4 --wrap 'penstock patterns measure": (
+        "tests/slurm/test_measure.py",
+        '"patterns", "measure"',
+    ),
     "penstock reproduce io-sets --full": ("Makefile", "--full"),
     "penstock reproduce all": ("tests/cli/test_reproduce_all.py", "all"),
     "make test": (".ci/run", "make test"),

@@ -15,6 +15,8 @@ from penstock.model.tuning import Context, power_of_two
 
 SHIPPED = "windows.csv"
 TWINS = "twins"
+HOSTS = "hosts"
+"""A column of files that were measured on several hosts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -54,6 +56,8 @@ class RewardSeries:
     window: float
     """Seconds; it has a meaning with twins only."""
     rewards: tuple[float, ...]
+    hosts: str = ""
+    """Names of the hosts, with spaces between them, if ranks ran on several."""
 
     @property
     def mean(self) -> float:
@@ -70,6 +74,7 @@ class RewardSeries:
             "scheduler": self.scheduler,
             "window_us": round(self.window * 1e6),
             "rewards": rewards,
+            HOSTS: self.hosts,
         }
 
 
@@ -88,12 +93,14 @@ def reward_series(row: Mapping[str, Any]) -> RewardSeries:
         scheduler=row["scheduler"],
         window=int(row["window_us"]) / 1e6,
         rewards=rewards,
+        hosts=str(row.get(HOSTS) or ""),
     )
 
 
 TABLE = Table(
     holds="rewards",
     columns=COLUMNS,
+    seldom=(HOSTS,),
     entry=reward_series,
     row=lambda one: one.row,
     remedy="'penstock tuner measure' writes such a file: measure again",

@@ -18,7 +18,7 @@ from limits import COMPUTING, HANG
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
-from penstock.live.measure import explore_survey, explorer, rank, scratch
+from penstock.live.measure import explore_survey, explorer, mpi, rank, scratch
 from penstock.live.measure.access_patterns import Pattern, Phase
 from penstock.live.measure.explorer import Cell, Distribution, Explorer, Run
 from penstock.live.measure.rank import Plan, RankOperation
@@ -148,11 +148,11 @@ def test_ranks_of_mpi_do_the_same(tmp_path: Path) -> None:
 def test_a_missing_mpi_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"--mpi: mpi4py is not installed: .*'\.\[mpi\]'"):
-        explorer.check_mpi()
+        mpi.check_mpi()
 
 
 def test_two_ranks_find_each_other() -> None:
-    explorer.check_mpi()
+    mpi.check_mpi()
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_an_mpiexec_of_another_mpi_is_reported_at_once(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(InputError, match=message):
-        explorer.check_mpi()
+        mpi.check_mpi()
 
 
 def test_runs_that_go_direct_are_marked(

@@ -11,6 +11,7 @@ import msgspec
 
 from penstock.campaign.journal import Journal
 from penstock.cli.common import live_options, survey
+from penstock.cli.common.host_options import HostOptions
 from penstock.cli.common.options import PATH, Configuration, argument, option, order_seed, typed
 from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.config import Loaded
@@ -18,7 +19,7 @@ from penstock.errors import InputError
 from penstock.files import replacing
 from penstock.learn.convergence import Convergence
 from penstock.live.deployment.spec import Deployment, check_emulation, check_roots
-from penstock.live.measure import access_patterns, explore_survey, explorer
+from penstock.live.measure import access_patterns, explore_survey, explorer, mpi
 from penstock.live.measure.access_patterns import Patterns
 from penstock.live.measure.explore_survey import ConvergenceRounds, Results
 from penstock.live.measure.explorer import Cell, Distribution, Run
@@ -34,7 +35,7 @@ quarter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(HostOptions):
     """Options of the verb."""
 
     file: Annotated[Path, argument(metavar="PATTERNS.json", type=PATH)]
@@ -192,9 +193,15 @@ def explore(*, options: Options, loaded: Loaded, as_json: bool) -> int:
     --until-converged, points that vary are repeated more often, by Formula 2 of
     docs/formats/samples.md; points that have not converged in the end are listed.
 
+    In a Slurm allocation of several hosts, ranks and I/O nodes run on all of them:
+
+    \b
+      salloc -N 4 penstock explore examples/patterns.json --root /lustre/me --processes 64
+      salloc -N 6 penstock explore examples/forge.json --root /lustre/me --io-node-hosts 2
+
     DIR/curves.json is for 'penstock allocate', DIR/summary.csv has quartiles of jobs,
-    DIR/operations.csv of their writes and reads, DIR/ranks.csv the times and the I/O node of each
-    rank, DIR/io-nodes.csv what each I/O node did.
+    DIR/operations.csv of their writes and reads, DIR/ranks.csv the times, the I/O node and the
+    host of each rank, DIR/io-nodes.csv what each I/O node did.
 
     Bandwidth is bytes over makespan, the slowest rank's time, in MB/s. A run is marked if its job's
     counters do not show that every byte went through I/O nodes (or, without any, direct). Marked
@@ -203,8 +210,9 @@ def explore(*, options: Options, loaded: Loaded, as_json: bool) -> int:
     patterns, ignored = access_patterns.read(options.file)
     if ignored:
         click.echo(f"penstock: {options.file}: ignored: {', '.join(ignored)}", err=True)
+    placement = options.placement({"--mpi": options.mpi, "--emulate": options.emulate})
     if options.mpi:
-        explorer.check_mpi()
+        mpi.check_mpi()
     counts = options.io_node_counts(patterns)
     cells = explorer.cells(
         patterns.phases,
@@ -222,6 +230,7 @@ def explore(*, options: Options, loaded: Loaded, as_json: bool) -> int:
         seed=options.seed,
         mpi=options.mpi,
         distribution=options.distribution,
+        placement=placement,
     )
     options.out.mkdir(parents=True, exist_ok=True)
     with Journal(options.out / "runs.jsonl", exploration.header) as journal:

@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock import registry, units
 from penstock.cli.common import live_options, options
+from penstock.cli.common.host_options import HostOptions, where
 from penstock.cli.common.options import PATH
 from penstock.cli.common.output import emit_json, emit_table, json_option, table, tuned_value
 from penstock.config.tuning import TuningSection
@@ -134,23 +135,39 @@ def _rows(tuners: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     "--windows", metavar="TIME,...", help="Default: 125 us to 8 ms, and schedulers without one."
 )
 @click.option("--seconds", metavar="TIME", help="Duration of a run. Default: 2.7 s.")
+@click.option("--volume", metavar="SIZE", help="Total size of a run's files. Default: 384 MiB.")
 @click.option(
     "--keep", metavar="N", type=click.IntRange(1, 1000), help="Intervals per run. Default: 20."
 )
 @click.option(
     "--full", is_flag=True, help="The grid of the thesis (128 to 512 ranks): takes hours."
 )
-@click.option("--emulate", metavar="SPEC", help="The emulated file system. Default: 'disks'.")
+@click.option(
+    "--root",
+    metavar="DIR",
+    type=PATH,
+    help="Directory of the ranks' files. Default: one in memory; --slurm needs one that all hosts "
+    "see.",
+)
+@click.option(
+    "--emulate",
+    metavar="SPEC",
+    help="The emulated file system. Default: 'disks'; none with --slurm.",
+)
 @options.order_seed("seed")
+@options.typed(HostOptions)
 @json_option
 def measure(
     *,
+    options: HostOptions,
     out: Path,
+    root: Path | None,
     processes: str | None,
     io_nodes: str | None,
     sizes: str | None,
     windows: str | None,
     seconds: str | None,
+    volume: str | None,
     keep: int | None,
     full: bool,
     emulate: str | None,
@@ -169,18 +186,28 @@ def measure(
     The grid is pattern x operation x request size x ranks x I/O nodes x window, on an emulated file
     system. The command starts I/O nodes of its own, and ends them. After an interruption the same
     command continues where it stopped.
+
+    In a Slurm allocation of several hosts, ranks and I/O nodes run on all of them, on the file
+    system of --root, without emulation (docs/live/slurm.md):
+
+    \b
+      salloc -N 4 penstock tuner measure --out windows.csv --root /lustre/me --full
     """
     from penstock.campaign.journal import Journal  # noqa: PLC0415 - 'show' does not need it
     from penstock.cli.common import survey  # noqa: PLC0415
     from penstock.data import windows as rewards  # noqa: PLC0415
     from penstock.live.measure import window_survey  # noqa: PLC0415
 
+    placement = options.placement({"--emulate": emulate})
+    if placement is not None and root is None:
+        raise InputError("--slurm needs --root: a directory that all hosts see")
     check_writable(out)
     given: dict[str, Any] = {
         "processes": live_options.numbers(processes, "--processes") if processes else None,
         "io_nodes": live_options.numbers(io_nodes, "--io-nodes") if io_nodes else None,
         "sizes": live_options.sizes(sizes),
         "seconds": times_of(seconds, "--seconds", 3600.0)[0] if seconds else None,
+        "volume": live_options.volume(volume, "--volume"),
         "keep": keep,
     }
     grid = msgspec.structs.replace(
@@ -192,22 +219,24 @@ def measure(
         },
     )
     window_survey.check(grid)
-    emulate = emulate or window_survey.EMULATED_STORAGE
+    emulated = None if placement else emulate or window_survey.EMULATED_STORAGE
     trials = window_survey.survey(
         grid,
         windows=times_of(windows, "--windows", 1.0) if windows else window_survey.WINDOWS,
-        emulate=emulate,
+        emulate=emulated,
         seed=seed,
+        root=root,
+        placement=placement,
     )
     with Journal(out.with_name(out.name + ".jsonl"), trials.header) as journal:
         survey.run(trials, journal, "measuring")
         rows = [rewards.reward_series(row) for row in trials.rows(journal)]
     rewards.write(out, rows)
-    result = {"out": str(out), "runs": len(rows), "emulated": emulate}
+    result = {"out": str(out), "runs": len(rows), "emulated": emulated}
     if as_json:
-        emit_json(result)
+        emit_json(result | ({"hosts": placement.hosts} if placement else {}))
     else:
-        click.echo(f"{len(rows)} runs, each with one window, on an emulated file system: {out}")
+        click.echo(f"{len(rows)} runs, each with one window, {where(placement)}: {out}")
     return 0
 
 

@@ -4,7 +4,7 @@ One CSV row per sample: the run, then the observation field by field (docs/live/
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, TypeVar, get_args
@@ -23,6 +23,8 @@ JUDGED_BY = (64 * 2**10, 128 * 2**10)
 SHIPPED, BEYOND = "observations.csv", "observations_beyond.csv"
 HELD_OUT = "observations_held_out.csv"
 OFF_GRID_FILE = "observations_off_grid.csv"
+HOSTS = "hosts"
+"""A column of files that were measured on several hosts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,8 @@ class _Observed:
         """Return the sample as one flat row; metrics that were not observed are empty."""
         run = {name: getattr(self, name) for name in _run(type(self))}
         metrics = asdict(self.observation).items()
-        return run | {name: "" if value is None else value for name, value in metrics}
+        row = run | {name: "" if value is None else value for name, value in metrics}
+        return row | ({HOSTS: self.hosts} if isinstance(self, Sample) else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,8 @@ class Sample(_Observed):
     """A sample of a pattern that models are trained with."""
 
     pattern: Pattern
+    hosts: str = ""
+    """Names of the hosts, with spaces between them, if ranks ran on several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +73,7 @@ _OPTIONAL = tuple(field.name for field in fields(Observation) if field.default i
 
 def _run(kind: type[_Observed]) -> tuple[str, ...]:
     """Return the columns of a run, the pattern first."""
-    own = [field.name for field in fields(kind) if field.name != "observation"]
+    own = [field.name for field in fields(kind) if field.name not in {"observation", HOSTS}]
     return tuple(sorted(own, key=lambda name: name not in {"kind", "pattern"}))
 
 
@@ -81,7 +86,7 @@ def _convert(row: Mapping[str, Any], kind: type[S]) -> S:
 
 def sample(row: Mapping[str, Any]) -> Sample:
     """Return the sample of a row; msgspec.ValidationError if it is invalid."""
-    return _convert(row, Sample)
+    return replace(_convert(row, Sample), hosts=str(row.get(HOSTS) or ""))
 
 
 def off_grid_sample(row: Mapping[str, Any]) -> OffGridSample:
@@ -99,6 +104,7 @@ def _table(kind: type[S], entry: Callable[[Mapping[str, Any]], S]) -> Table[S]:
         holds="observations",
         columns=(*_run(kind), *_METRICS),
         optional=_OPTIONAL,
+        seldom=(HOSTS,) if kind is Sample else (),
         entry=entry,
         row=_short,
         remedy="'penstock patterns measure' writes such a file",

@@ -111,12 +111,14 @@ def run(
     controller: RemoteController | None = None,
     hints: messages.Hints | None = None,
     nodes: int = 1,
+    team: str | None = None,
 ) -> Outcome:
     """Run a command as a job of the local controller, or of `controller` on another host.
 
     Without `application`, that is the program found in the command. `nodes` is the number of
-    compute nodes that the command uses, by its own launcher. Call it from the main thread: it
-    forwards signals to the command. Raises InputError if the controller refuses the job.
+    compute nodes that the command uses, by its own launcher; commands on several hosts with the
+    same `team` are one job. Call it from the main thread: it forwards signals to the command.
+    Raises InputError if the controller refuses the job.
     """
     begin = messages.BeginJob(
         name=name,
@@ -129,6 +131,7 @@ def run(
         partition=partition,
         hints=hints or messages.Hints(),
         nodes=nodes,
+        team=team,
     )
     address = controller or state.controller
     exit_spool = ExitSpool(

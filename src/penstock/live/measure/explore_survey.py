@@ -14,18 +14,18 @@ import msgspec
 from penstock.campaign.journal import CellId, Entry, Journal
 from penstock.learn.convergence import Convergence
 from penstock.live.deployment.spec import Deployment
-from penstock.live.measure import explorer
+from penstock.live.measure import explorer, hosts_explorer
 from penstock.live.measure.access_patterns import DATA, Patterns, Phase
 from penstock.live.measure.explorer import (
     MEGA,
     Cell,
     Distribution,
-    Explorer,
-    IoNodeWork,
     RankTime,
     Run,
     data_operations,
 )
+from penstock.live.measure.io_node_work import IoNodeWork
+from penstock.live.measure.slurm_hosts import HostPlacement
 from penstock.live.measure.survey import Survey
 
 PointId = tuple[str, int, int]
@@ -84,19 +84,27 @@ def survey(
     seed: int,
     mpi: bool,
     distribution: Distribution,
+    placement: HostPlacement | None = None,
 ) -> Survey[Cell]:
     """Return the survey of `penstock explore`; `deployment` still lacks its state directory."""
 
     @contextmanager
     def session(state: Path) -> Iterator[Callable[[Cell], Entry]]:
         own = msgspec.structs.replace(deployment, state=str(state))
-        with Explorer(
-            own, patterns.phases, seed=seed, mpi=mpi, distribution=distribution
+        with hosts_explorer.make(
+            own,
+            patterns.phases,
+            seed=seed,
+            mpi=mpi,
+            distribution=distribution,
+            placement=placement,
         ) as exploring:
             yield lambda cell: _entry(exploring.run(cell))
 
     return Survey(
-        header=explorer.header(patterns, deployment, mpi=mpi, distribution=distribution),
+        header=explorer.header(
+            patterns, deployment, mpi=mpi, distribution=distribution, placement=placement
+        ),
         cells=cells,
         cell_id=_cell_id,
         session=session,
@@ -149,6 +157,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     q3: float | None = None
     maximum: float | None = None
     makespan: float | None = None
+    hosts: int | None = None  # of the ranks; an older version did not record it
 
 
 class OperationPoint(Point, frozen=True, kw_only=True):
@@ -190,11 +199,19 @@ class Results:
         """The runs that do not count."""
         return [run for run in self.runs if run.marked]
 
+    @property
+    def hosts(self) -> list[str]:
+        """The names of the hosts that ranks or I/O nodes ran on."""
+        ranks = {one.host for run in self.runs for one in run.ranks}
+        io_nodes = {one.host for run in self.runs for one in run.io_nodes}
+        return sorted((ranks | io_nodes) - {""})
+
     def document(self) -> dict[str, Any]:
         """Return curves.json, which `penstock allocate` reads."""
         return {
             "unit": "MB/s",
             "emulated": self.emulated,
+            "hosts": self.hosts,
             "jobs": curves(self.points, self.runs, self.patterns.phases),
             "operations": operation_curves(self.operations),
             "patterns": pattern_parts(self.points, self.patterns.phases),
@@ -270,6 +287,7 @@ def _by_point(runs: Iterable[Run]) -> Iterator[tuple[dict[str, Any], list[Run]]]
                 "io_nodes": n,
                 "runs": len(repeats),
                 "marked": sum(bool(run.marked) for run in repeats),
+                "hosts": max(len({t.host for t in run.ranks if t.host}) for run in repeats) or None,
             },
             repeats,
         )

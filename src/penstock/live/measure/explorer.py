@@ -5,16 +5,13 @@ byte went where it should: through I/O nodes, or, without any, direct.
 """
 
 import hashlib
-import importlib.util
-import os
 import random
-import shutil
+import socket
 import subprocess
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -22,27 +19,27 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from penstock.campaign.journal import Value
-from penstock.errors import InputError
 from penstock.live.agent import runner
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.measure import rank
 from penstock.live.measure.access_patterns import DATA, Patterns, Phase
+from penstock.live.measure.io_node_work import IoNodeWork, counters, io_node_work, users
+from penstock.live.measure.mpi import mpi_command
+from penstock.live.measure.observation_poller import ObservationPoller
 from penstock.live.measure.rank import Plan, RankOperation, RankResult
 from penstock.live.measure.scratch import INTERRUPTS, InterruptedRun
+from penstock.live.measure.slurm_hosts import HostPlacement
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.protocol.state_directory import StateDirectory
+from penstock.model import Observation
 
 MEGA = 1e6
 DEFAULT_PROCESSES = 4
 BARRIER_TIMEOUT = 86400.0
 """Seconds that a rank waits for the others, which may write for long; the end of one ends all."""
-_MPI_TIMEOUT = 60.0
-"""Seconds for two ranks to start."""
-_MPI_WORLD = "from mpi4py import MPI; print('ranks', MPI.COMM_WORLD.size, flush=True)"
-
 
 Distribution = Literal["block", "cyclic"]
 """Which ranks share an I/O node: consecutive ones (block), or every n-th (cyclic)."""
@@ -72,21 +69,8 @@ class RankTime:
     io_node: str = ""
     """The I/O node that served the rank; several, with spaces between them, if files are striped;
     empty: it went direct, or an older version did not record it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IoNodeWork:
-    """What an I/O node did in a run, by its own counters."""
-
-    io_node: int
-    ranks: int
-    reads: int
-    writes: int
-    read_bytes: int
-    write_bytes: int
-    batches: int
-    aggregated: int
-    """Requests served together with others."""
+    host: str = ""
+    """The host that it ran on; empty: an older version did not record it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +113,18 @@ def cells(
     return result
 
 
+def hosts_of_header(placement: HostPlacement | None) -> dict[str, Value]:
+    """Return what runs on several hosts have in common; nothing on one host."""
+    return {} if placement is None else {"hosts": placement.description}
+
+
 def header(
-    patterns: Patterns, deployment: Deployment, *, mpi: bool, distribution: Distribution
+    patterns: Patterns,
+    deployment: Deployment,
+    *,
+    mpi: bool,
+    distribution: Distribution,
+    placement: HostPlacement | None = None,
 ) -> dict[str, Value]:
     """Return what all runs of a journal have in common."""
     ranks = "mpi" if mpi else "forked"
@@ -142,11 +136,14 @@ def header(
         "settings": msgspec.json.encode(deployment.settings).decode(),
         "stripe": deployment.stripe,
         "ranks": ranks if distribution == "cyclic" else f"{ranks}, {distribution}",
-    }
+    } | hosts_of_header(placement)
 
 
 class Explorer:
-    """Runs phases on a deployment of its own; a context manager."""
+    """Runs phases on a deployment of its own, on this host; a context manager."""
+
+    hosts: tuple[str, ...] = ()
+    """The hosts, if there are several."""
 
     def __init__(
         self,
@@ -154,7 +151,7 @@ class Explorer:
         phases: Iterable[Phase],
         *,
         seed: int,
-        mpi: bool,
+        mpi: bool = False,
         distribution: Distribution | None = None,
     ) -> None:
         self._deployment = deployment
@@ -179,6 +176,36 @@ class Explorer:
 
     def run(self, cell: Cell) -> Run:
         """Measure a cell, and remove its files."""
+        with self._plan(cell) as plan:
+            before = self._counters()
+            outcome = runner.run(
+                self._state, self._command(plan), name=cell.phase, io_nodes=cell.io_nodes
+            )
+            if outcome.status - 128 in INTERRUPTS:
+                raise InterruptedRun(outcome.status - 128)
+            ranks = collect(plan, outcome.status)
+            used = users(ranks)
+            reads = used if plan.order else {}  # each rank read once to connect
+            host = socket.gethostname()
+            work = io_node_work(used, before, self._counters(), reads, lambda _: host)
+            hosts = [host] * plan.ranks
+            return result(cell, plan, ranks, counters=outcome.counters, work=work, hosts=hosts)
+
+    def observed(self, cell: Cell, interval: float) -> tuple[Run, list[list[Observation]]]:
+        """Measure a cell; return also the observations of each I/O node meanwhile, in order."""
+        with ObservationPoller(self._controls(), interval) as poller:
+            run = self.run(cell)
+        return run, poller.observations()
+
+    def configure(self, settings: messages.Settings) -> None:
+        """Change the settings of all I/O nodes."""
+        for control in self._controls():
+            with ControlConnection(control) as node:
+                node.ask(settings, messages.Done)
+
+    @contextmanager
+    def _plan(self, cell: Cell) -> Iterator[Plan]:
+        """Give the plan of a run, with all files that it reads; remove its files afterwards."""
         with (
             tempfile.TemporaryDirectory(prefix="penstock-ranks-") as results,
             tempfile.TemporaryDirectory(prefix="explore-", dir=self._deployment.roots[0]) as folder,
@@ -192,20 +219,16 @@ class Explorer:
                 timeout=BARRIER_TIMEOUT,
                 mpi=self._mpi,
                 order=self._order(cell),
-                io_nodes=[
-                    str(self._state.data_socket(k)) for k in range(self._deployment.io_nodes)
-                ],
+                io_nodes=self._addresses(),
             )
             rank.prefill(plan)
-            before = self._counters()
-            outcome = runner.run(
-                self._state, self._command(plan), name=cell.phase, io_nodes=cell.io_nodes
-            )
-            if outcome.status - 128 in INTERRUPTS:
-                raise InterruptedRun(outcome.status - 128)
-            ranks = collect(plan, outcome.status)
-            work = _work(plan, ranks, before, self._counters())
-            return _check(cell, plan, ranks, outcome.counters, work)
+            yield plan
+
+    def _addresses(self) -> list[str]:
+        return [str(self._state.data_socket(k)) for k in range(self._deployment.io_nodes)]
+
+    def _controls(self) -> list[Path]:
+        return [self._state.control_socket(k) for k in range(self._deployment.io_nodes)]
 
     def _order(self, cell: Cell) -> list[int]:
         """Return the order of arrival that gives ranks their I/O nodes; empty if any does."""
@@ -214,14 +237,7 @@ class Explorer:
         return arrival_order(cell.processes, cell.io_nodes, self._distribution)
 
     def _counters(self) -> dict[int, messages.NodeCounters]:
-        """Return the counters of all I/O nodes that answer, by the id of their process."""
-        counters = {}
-        for k in range(self._deployment.io_nodes):
-            # One that is down serves nobody, and the run's own counters say so.
-            with suppress(OSError), ControlConnection(self._state.control_socket(k)) as node:
-                answer = node.ask(messages.GetCounters(), messages.NodeCounters)
-                counters[answer.node] = answer
-        return counters
+        return counters(self._controls())
 
     def _command(self, plan: Plan) -> list[str]:
         file = Path(plan.results) / "plan.json"
@@ -241,57 +257,48 @@ def arrival_order(ranks: int, io_nodes: int, distribution: Distribution) -> list
 
 def collect(plan: Plan, status: int) -> list[RankResult]:
     """Return the results of all ranks, or raise LaunchError if one of them failed."""
-    results: list[RankResult] = []
-    errors = []
+    results = {}
     for number in range(plan.ranks):
-        try:
-            result = msgspec.json.decode(plan.result(number).read_bytes(), type=RankResult)
-        except (OSError, msgspec.DecodeError):
-            errors.append(f"rank {number} left no result; the ranks ended with status {status}")
-            continue
-        results.append(result)
-        if result.error:
-            errors.append(result.error)
+        with suppress(OSError, msgspec.DecodeError):
+            content = plan.result(number).read_bytes()
+            results[number] = msgspec.json.decode(content, type=RankResult)
+    return complete(plan, results, status)
+
+
+def complete(
+    plan: Plan, results: Mapping[int, RankResult], status: int, hosts: Mapping[int, str] = {}
+) -> list[RankResult]:
+    """Return the results in the order of ranks, or raise LaunchError if one of them failed.
+
+    `hosts` are those of the ranks, if there are several; the first to fail is the first in it.
+    """
+    lost = f"left no result; the ranks ended with status {status}"
+    order = list(hosts) or list(range(plan.ranks))
+    errors = {n: results[n].error for n in order if n in results and results[n].error}
+    errors |= {n: f"rank {n} {lost}" for n in order if n not in results}
     if errors:
         # A rank that failed breaks the barrier of the others: report its error, not theirs.
-        cause = next((error for error in errors if "Barrier" not in error), errors[0])
-        raise launcher.LaunchError(f"phase {plan.phase.name!r}: {cause}")
-    return results
+        others = [n for n, error in errors.items() if "Barrier" not in error]
+        number = (others or list(errors))[0]
+        host = f"host {hosts[number]}: " if hosts else ""
+        raise launcher.LaunchError(f"phase {plan.phase.name!r}: {host}{errors[number]}")
+    return [results[number] for number in range(plan.ranks)]
 
 
-def _work(
-    plan: Plan,
-    ranks: Sequence[RankResult],
-    before: Mapping[int, messages.NodeCounters],
-    after: Mapping[int, messages.NodeCounters],
-) -> list[IoNodeWork]:
-    """Return what each I/O node that served ranks did between two readings of its counters."""
-    used = Counter(number for result in ranks for number in result.io_nodes)
-    work = []
-    for process in before.keys() & after.keys():
-        old, new = before[process], after[process]
-        if count := used[new.number]:
-            names = ("reads", "writes", "read_bytes", "write_bytes", "batches", "aggregated")
-            moved = {name: getattr(new, name) - getattr(old, name) for name in names}
-            if plan.order:  # each rank read once to connect
-                moved["reads"] -= count
-                moved["batches"] -= count
-            work.append(IoNodeWork(io_node=new.number, ranks=count, **moved))
-    return sorted(work, key=lambda one: one.io_node)
-
-
-def _check(
+def result(
     cell: Cell,
     plan: Plan,
     results: Sequence[RankResult],
+    *,
     counters: Mapping[str, int],
     work: list[IoNodeWork],
+    hosts: Sequence[str],
 ) -> Run:
-    """Return the run, marked unless every byte went where it should."""
+    """Return the run, marked unless every byte went where it should; `hosts` are the ranks'."""
     operations = [one for result in results for one in result.operations]
     files = [pattern.number_of_files for pattern in plan.phase.patterns]
     io_nodes = [" ".join(map(str, result.io_nodes)) for result in results]
-    ranks = rank_times(operations, files, io_nodes)
+    ranks = rank_times(operations, files, io_nodes, hosts)
     moved = sum(operation.bytes for operation in operations)
     makespan = sum(seconds for _, seconds in data_operations(ranks).values())
     forwarded, direct = forwarded_bytes(counters), direct_bytes(counters)
@@ -318,7 +325,10 @@ def _check(
 
 
 def rank_times(
-    operations: Sequence[RankOperation], files: Sequence[str] = (), io_nodes: Sequence[str] = ()
+    operations: Sequence[RankOperation],
+    files: Sequence[str] = (),
+    io_nodes: Sequence[str] = (),
+    hosts: Sequence[str] = (),
 ) -> list[RankTime]:
     """Return the time of each operation of each rank since the first rank began it."""
     began: dict[tuple[int, int], float] = {}
@@ -335,6 +345,7 @@ def rank_times(
             seconds=done.ended - began[done.repetition, done.pattern],
             files=files[done.pattern] if files else "",
             io_node=io_nodes[done.rank] if io_nodes else "",
+            host=hosts[done.rank] if hosts else "",
         )
         for done in operations
     ]
@@ -357,45 +368,3 @@ def data_operations(ranks: Iterable[RankTime]) -> dict[str, tuple[int, float]]:
         operation: (moved[operation], max(sum(times.values()), 1e-9))
         for operation, times in slowest.items()
     }
-
-
-def mpi_command(ranks: int, words: Sequence[str]) -> list[str]:
-    """Return the command that starts `words` as `ranks` ranks, with any MPI."""
-    root = ["--allow-run-as-root"] if os.getuid() == 0 and _open_mpi() else []
-    oversubscribe = ["--oversubscribe"] if _open_mpi() else []
-    return ["mpiexec", *root, *oversubscribe, "-n", str(ranks), *words]
-
-
-def check_mpi() -> None:
-    """Start two ranks, and raise InputError unless both belong to one MPI world."""
-    if shutil.which("mpiexec") is None:
-        raise InputError("--mpi: there is no mpiexec; install an MPI, or leave --mpi out")
-    if importlib.util.find_spec("mpi4py") is None:
-        raise InputError(
-            "--mpi: mpi4py is not installed: install the extra 'mpi', in a checkout "
-            "pip install '.[mpi]' (docs/get-started/install.md), or leave --mpi out"
-        )
-    try:
-        result = subprocess.run(
-            mpi_command(2, [sys.executable, "-P", "-c", _MPI_WORLD]),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_MPI_TIMEOUT,
-        )
-    except subprocess.TimeoutExpired:
-        raise InputError(f"--mpi: mpiexec did not start two ranks in {_MPI_TIMEOUT:g} s") from None
-    if result.returncode:
-        last = (result.stderr or result.stdout).strip().splitlines()[-1:] or ["no message"]
-        raise InputError(f"--mpi: mpiexec does not start mpi4py: {last[0]}")
-    if result.stdout.split() != ["ranks", "2"] * 2:
-        # Each rank is alone in a world of its own.
-        raise InputError(
-            "--mpi: mpiexec and mpi4py belong to different MPIs; "
-            "put the mpiexec of the library that mpi4py loads first in PATH"
-        )
-
-
-def _open_mpi() -> bool:
-    result = subprocess.run(["mpiexec", "--version"], capture_output=True, text=True, check=False)
-    return "Open" in result.stdout

@@ -21,7 +21,8 @@ from penstock.learn.detection.samples import OPERATIONS, OffGridSample, Operatio
 from penstock.live.agent import runner
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment, check_emulation, check_roots
-from penstock.live.measure.pattern_survey import ObservationPoller, mid_run
+from penstock.live.measure.observation_poller import ObservationPoller
+from penstock.live.measure.pattern_survey import mid_run
 from penstock.live.measure.scratch import INTERRUPTS, InterruptedRun, in_memory
 from penstock.live.measure.survey import Survey
 from penstock.live.protocol.state_directory import StateDirectory
@@ -112,7 +113,8 @@ def observe(
     plan = Plan(kind=cell.kind, run=run, folder=str(root), seconds=SECONDS)
     command = [sys.executable, "-P", "-m", __name__, msgspec.json.encode(plan).decode()]
     try:
-        with ObservationPoller(state, io_nodes, INTERVAL) as poller:
+        controls = [state.control_socket(k) for k in range(io_nodes)]
+        with ObservationPoller(controls, INTERVAL) as poller:
             outcome = runner.run(state, command, name="off-grid", io_nodes=cell.io_nodes)
     finally:
         for left in root.iterdir():

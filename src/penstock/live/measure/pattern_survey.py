@@ -8,8 +8,6 @@ enough for small machines: a request takes milliseconds, whatever its size.
 
 import hashlib
 import random
-import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import product
@@ -28,17 +26,15 @@ from penstock.learn.detection.samples import (
     Operation,
     Sample,
 )
-from penstock.live.agent import runner
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment, check_emulation, check_roots
-from penstock.live.measure import access_patterns, explorer
+from penstock.live.measure import access_patterns, explorer, hosts_explorer
 from penstock.live.measure.access_patterns import Phase
-from penstock.live.measure.explorer import Cell, Distribution, Explorer
+from penstock.live.measure.explorer import Cell, Distribution
 from penstock.live.measure.scratch import in_memory
+from penstock.live.measure.slurm_hosts import HostPlacement
 from penstock.live.measure.survey import Survey
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import ControlConnection
-from penstock.live.protocol.state_directory import StateDirectory
 from penstock.model import Observation
 from penstock.model.observation import PATTERNS, Pattern
 
@@ -49,7 +45,6 @@ EMULATED_STORAGE = "targets=4,count=4,rate=80MiB/s,latency=2ms,switch=0"
 BEGIN_INTERVALS, END_INTERVALS = 1, 2
 """Intervals in which ranks begin and end; their ends are further apart than their begins."""
 ATTEMPTS = 4
-MAX_INTERVALS = 4096
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,49 +119,6 @@ def _phase(grid: Grid, pattern: Pattern, operation: Operation, size: int) -> Pha
     return Phase(name=_name(pattern, operation, size), patterns=[replayed])
 
 
-class ObservationPoller:
-    """Asks I/O nodes for observations at an interval, in a thread; a context manager."""
-
-    def __init__(self, state: StateDirectory, io_nodes: int, interval: float) -> None:
-        self._state = state
-        self._interval = interval
-        self._stopped = threading.Event()
-        self._observations: list[deque[Observation]] = [
-            deque(maxlen=MAX_INTERVALS) for _ in range(io_nodes)
-        ]
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> "ObservationPoller":
-        with runner.blocked(runner.FORWARDED):  # signals are for the job
-            self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._thread.join()
-
-    def observations(self) -> list[list[Observation]]:
-        """Return the observations of each I/O node, in their order; call it after the block."""
-        if self._error is not None:
-            raise launcher.LaunchError(f"an I/O node does not answer: {self._error}")
-        return [list(one) for one in self._observations]
-
-    def _run(self) -> None:
-        try:
-            with ExitStack() as stack:
-                nodes = [
-                    stack.enter_context(ControlConnection(self._state.control_socket(k)))
-                    for k in range(len(self._observations))
-                ]
-                while not self._stopped.wait(self._interval):
-                    for observations, node in zip(self._observations, nodes, strict=True):
-                        answer = node.ask(messages.GetObservation(), messages.NodeObservation)
-                        observations.append(answer.to_observation())
-        except Exception as error:
-            self._error = error
-
-
 def mid_run(observations: Iterable[Observation]) -> list[Observation]:
     """Return the observations of one I/O node from the time when all its clients were active."""
     active = [one for one in observations if one.requests]
@@ -187,41 +139,48 @@ class ObservedRuns:
         *,
         root: Path,
         state: Path,
-        emulate: str,
+        emulate: str | None,
         seed: int,
         attempts: int = ATTEMPTS,
+        placement: HostPlacement | None = None,
     ) -> None:
         self.grid, self.seed = grid, seed
-        self.state = StateDirectory(state)
-        self.io_nodes = max(grid.io_nodes)
         self._attempts = attempts
         roots = check_roots((root,))
         deployment = Deployment(
             state=str(state),
             roots=roots,
-            io_nodes=self.io_nodes,
+            io_nodes=max(grid.io_nodes),
             emulate=check_emulation(emulate, roots),
             attached=True,
             settings=self.settings,
         )
-        self._explorer = Explorer(
-            deployment, grid.phases(), seed=seed, mpi=False, distribution=self.distribution
+        self.explorer = hosts_explorer.make(
+            deployment,
+            grid.phases(),
+            seed=seed,
+            distribution=self.distribution,
+            placement=placement,
         )
 
     def __enter__(self) -> Self:
-        self._explorer.__enter__()
+        self.explorer.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._explorer.__exit__(*exception)
+        self.explorer.__exit__(*exception)
+
+    @property
+    def hosts(self) -> str:
+        """The names of the hosts, if there are several: as observations keep them."""
+        return " ".join(self.explorer.hosts)
 
     def observe(self, cell: Cell, select: Callable[[list[list[Observation]]], list[T]]) -> list[T]:
         """Run a cell and `select` from its observations; raise LaunchError for too few."""
         needed, problem = self.grid.keep, ""
         for _ in range(self._attempts):
-            with ObservationPoller(self.state, self.io_nodes, self.grid.interval) as poller:
-                run = self._explorer.run(cell)
-            selection = select(poller.observations())
+            run, observations = self.explorer.observed(cell, self.grid.interval)
+            selection = select(observations)
             if len(selection) >= needed and not run.marked:
                 return selection
             problem = run.marked or f"{len(selection)} of {needed} observations in mid-run"
@@ -246,6 +205,7 @@ class PatternRuns(ObservedRuns):
                 processes=cell.processes,
                 io_nodes=cell.io_nodes,
                 observation=one,
+                hosts=self.hosts,
             )
             for one in selection
         ]
@@ -256,7 +216,14 @@ def cells(grid: Grid, seed: int) -> list[Cell]:
     return explorer.cells(grid.phases(), grid.processes, grid.io_nodes, repeats=1, seed=seed)
 
 
-def survey(grid: Grid, *, root: Path | None, emulate: str, seed: int) -> Survey[Cell]:
+def survey(
+    grid: Grid,
+    *,
+    root: Path | None,
+    emulate: str | None,
+    seed: int,
+    placement: HostPlacement | None = None,
+) -> Survey[Cell]:
     """Return the survey of `penstock patterns measure`; without `root`, files are in memory."""
     return observed_survey(
         "patterns",
@@ -268,6 +235,7 @@ def survey(grid: Grid, *, root: Path | None, emulate: str, seed: int) -> Survey[
         root=root,
         emulate=emulate,
         seed=seed,
+        placement=placement,
     )
 
 
@@ -279,9 +247,10 @@ def observed_survey(
     *,
     cell_id: Callable[[T], CellId],
     rows: Callable[[Runs, T], list[dict[str, Value]]],
-    emulate: str,
+    emulate: str | None,
     seed: int,
     root: Path | None = None,
+    placement: HostPlacement | None = None,
 ) -> Survey[T]:
     """Return a survey of cells that are run and observed; without `root`, files are in memory."""
 
@@ -289,7 +258,9 @@ def observed_survey(
     def session(state: Path) -> Iterator[Callable[[T], Entry]]:
         with ExitStack() as stack:
             folder = root or stack.enter_context(in_memory())
-            runs = kind(grid, root=folder, state=state, emulate=emulate, seed=seed)
+            runs = kind(
+                grid, root=folder, state=state, emulate=emulate, seed=seed, placement=placement
+            )
             stack.enter_context(runs)
             yield lambda cell: Entry(
                 cell=cell_id(cell), seconds=grid.seconds, rows=rows(runs, cell)
@@ -297,7 +268,8 @@ def observed_survey(
 
     digest = hashlib.sha256(msgspec.json.encode(grid)).hexdigest()[:16]
     return Survey(
-        header={"study": study, "grid": digest, "emulated": emulate, "seed": seed},
+        header={"study": study, "grid": digest, "emulated": emulate, "seed": seed}
+        | explorer.hosts_of_header(placement),
         cells=cells,
         cell_id=cell_id,
         session=session,

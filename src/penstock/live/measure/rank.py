@@ -29,7 +29,7 @@ from penstock.live.measure.access_patterns import DATA, Pattern, Phase
 from penstock.live.protocol.process import end_with_parent
 
 _STAMP = struct.Struct("<Q")
-_READY, _GO, _BROKEN = b"ready", b"go", b"broken"
+READY, GO, BROKEN = b"ready", b"go", b"broken"
 Barrier = Callable[[], object]
 
 
@@ -44,7 +44,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float  # seconds that a rank waits for the others
     mpi: bool = False
     order: list[int] = []  # in which ranks connect to I/O nodes; empty: as they come
-    io_nodes: list[str] = []  # the sockets of I/O nodes, by number
+    io_nodes: list[str] = []  # the sockets of I/O nodes, or their HOST:PORT, by number
 
     def result(self, rank: int) -> Path:
         """Return the file into which a rank writes its result."""
@@ -130,9 +130,7 @@ class Rank:
             if self._plan.mpi:
                 self._barrier()
             if rank == self._rank:
-                empty = os.open(f"{self._plan.folder}/empty", os.O_RDONLY | os.O_CREAT, 0o600)
-                os.pread(empty, 1, 0)
-                os.close(empty)
+                connect(self._plan)
 
     def _prepare(self, pattern: Pattern) -> Callable[[], int]:
         """Return the function to time; opening is not timed unless it is the operation."""
@@ -208,6 +206,13 @@ def _deadline(pattern: Pattern) -> float:
     return time.monotonic() + pattern.stone_wall if pattern.stone_wall else float("inf")
 
 
+def connect(plan: Plan) -> None:
+    """Connect to an I/O node: the next one in the job's order."""
+    empty = os.open(f"{plan.folder}/empty", os.O_RDONLY | os.O_CREAT, 0o600)
+    os.pread(empty, 1, 0)
+    os.close(empty)
+
+
 def connected(io_nodes: Sequence[str]) -> list[int]:
     """Return the numbers of the I/O nodes, given by their sockets, that this process uses."""
     peers = set()
@@ -215,7 +220,8 @@ def connected(io_nodes: Sequence[str]) -> list[int]:
         with suppress(OSError):  # no socket, or the descriptor of the list itself
             connection = socket.socket(fileno=int(name))
             try:
-                peers.add(connection.getpeername())
+                peer = connection.getpeername()
+                peers.add(":".join(map(str, peer[:2])) if isinstance(peer, tuple) else peer)
             finally:
                 connection.detach()
     return [number for number, path in enumerate(io_nodes) if path in peers]
@@ -267,10 +273,10 @@ def validate(plan: Plan, operations: list[RankOperation]) -> str:
 
 def _run_forked_rank(plan: Plan, rank: int, gate: Connection, parent: int) -> None:
     end_with_parent(signal.SIGKILL, parent)
-    _run_rank(plan, rank, lambda: wait_at_barrier(gate, plan.timeout))
+    run_rank(plan, rank, lambda: wait_at_barrier(gate, plan.timeout))
 
 
-def _run_rank(plan: Plan, rank: int, barrier: Barrier) -> bool:
+def run_rank(plan: Plan, rank: int, barrier: Barrier) -> bool:
     """Write the result of a rank; return whether it did all operations."""
     try:
         result = Rank(plan, rank, barrier).run()
@@ -296,8 +302,8 @@ def _fork_ranks(plan: Plan) -> int:
 
 def wait_at_barrier(gate: Connection, timeout: float) -> None:
     """Return once every rank waits; raise BrokenBarrierError if one has ended, or on timeout."""
-    gate.send_bytes(_READY)
-    if not gate.poll(timeout) or gate.recv_bytes() != _GO:
+    gate.send_bytes(READY)
+    if not gate.poll(timeout) or gate.recv_bytes() != GO:
         raise BrokenBarrierError
 
 
@@ -326,7 +332,7 @@ def serve_barrier(ranks: Mapping[Connection, BaseProcess]) -> int:
         if broken or len(waiting) == len(ranks):
             for gate in waiting:
                 with suppress(OSError):  # it has just ended
-                    gate.send_bytes(_BROKEN if broken else _GO)
+                    gate.send_bytes(BROKEN if broken else GO)
             waiting.clear()
     return max(abs(process.exitcode or 0) for process in ranks.values())
 
@@ -336,7 +342,7 @@ def _run_mpi_rank(plan: Plan) -> int:
     world = importlib.import_module("mpi4py.MPI").COMM_WORLD
     if world.Get_size() != plan.ranks:
         raise SystemExit(f"mpiexec started {world.Get_size()} ranks, not {plan.ranks}")
-    if not _run_rank(plan, world.Get_rank(), world.Barrier):
+    if not run_rank(plan, world.Get_rank(), world.Barrier):
         world.Abort(1)
     return 0
 

@@ -9,6 +9,7 @@ an I/O node, like those of one compute node.
 import random
 from collections.abc import Sequence
 from itertools import product
+from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
@@ -19,9 +20,9 @@ from penstock.data.windows import TWINS, RewardSeries, Scenario
 from penstock.errors import InputError
 from penstock.live.measure.explorer import Cell
 from penstock.live.measure.pattern_survey import Grid, ObservedRuns, observed_survey
+from penstock.live.measure.slurm_hosts import HostPlacement
 from penstock.live.measure.survey import Survey
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import ControlConnection
 from penstock.model import Observation
 
 EMULATED_STORAGE = "disks"
@@ -105,24 +106,26 @@ class WindowRuns(ObservedRuns):
 
     def measure(self, trial: Trial) -> RewardSeries:
         """Run a trial and return its rewards; raise LaunchError for too few."""
-        self._configure(trial.setting)
+        scheduler, window = trial.setting
+        self.explorer.configure(messages.Settings(scheduler=scheduler, window=window))
         values = self.observe(trial.cell, rewards)
         return RewardSeries(
             scenario=scenario(self.grid, trial.cell),
-            scheduler=trial.setting.scheduler,
-            window=trial.setting.window,
+            scheduler=scheduler,
+            window=window,
             rewards=tuple(values[: self.grid.keep]),
+            hosts=self.hosts,
         )
-
-    def _configure(self, setting: Setting) -> None:
-        message = messages.Settings(scheduler=setting.scheduler, window=setting.window)
-        for k in range(self.io_nodes):
-            with ControlConnection(self.state.control_socket(k)) as node:
-                node.ask(message, messages.Done)
 
 
 def survey(
-    grid: Grid, *, windows: Sequence[float] = WINDOWS, emulate: str, seed: int
+    grid: Grid,
+    *,
+    windows: Sequence[float] = WINDOWS,
+    emulate: str | None,
+    seed: int,
+    root: Path | None = None,
+    placement: HostPlacement | None = None,
 ) -> Survey[Trial]:
     """Return the survey of `penstock tuner measure`."""
 
@@ -139,6 +142,8 @@ def survey(
         rows=lambda runs, trial: [runs.measure(trial).row],
         emulate=emulate,
         seed=seed,
+        root=root,
+        placement=placement,
     )
 
 

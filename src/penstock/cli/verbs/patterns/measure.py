@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import click
 
 from penstock.cli.common import live_options
+from penstock.cli.common.host_options import HostOptions, where
 from penstock.cli.common.options import PATH, option, order_seed, typed
 from penstock.cli.common.output import emit_json, json_option
 from penstock.errors import InputError
@@ -20,7 +21,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(HostOptions):
     """Options of the verb."""
 
     out: Annotated[
@@ -87,7 +88,8 @@ class Options:
             "--root",
             metavar="DIR",
             type=PATH,
-            help="Directory of the ranks' files. Default: one in memory.",
+            help="Directory of the ranks' files. Default: one in memory; --slurm needs one that "
+            "all hosts see.",
         ),
     ]
     emulate: Annotated[
@@ -95,7 +97,7 @@ class Options:
         option(
             "--emulate",
             metavar="SPEC",
-            help="The emulated file system; default: see docs/live/patterns.md.",
+            help="The emulated file system; default: see docs/live/patterns.md. None with --slurm.",
         ),
     ]
     seed: Annotated[int, order_seed]
@@ -137,6 +139,9 @@ def measure(*, options: Options, as_json: bool) -> int:
 
     out, seed, given = options.out, options.seed, options.grid()
     check_writable(out)
+    placement = options.placement({"--emulate": options.emulate, "--off-grid": options.off_grid})
+    if placement is not None and options.root is None:
+        raise InputError("--slurm needs --root: a directory that all hosts see")
     emulate = options.emulate or pattern_survey.EMULATED_STORAGE
     if options.off_grid:
         if options.full or options.root or given.keys() - {"processes", "io_nodes"}:
@@ -145,14 +150,21 @@ def measure(*, options: Options, as_json: bool) -> int:
         samples.OFF_GRID.write(out, map(samples.off_grid_sample, rows))
     else:
         grid = pattern_survey.grid(full=options.full, **given)
-        survey = pattern_survey.survey(grid, root=options.root, emulate=emulate, seed=seed)
+        survey = pattern_survey.survey(
+            grid,
+            root=options.root,
+            emulate=None if placement is not None else emulate,
+            seed=seed,
+            placement=placement,
+        )
         runs, rows = _run(survey, out)
         samples.write(out, map(samples.sample, rows))
-    result = {"out": str(out), "observations": len(rows), "runs": runs, "emulated": emulate}
+    result = {"out": str(out), "observations": len(rows), "runs": runs}
+    result |= {"emulated": None, "hosts": placement.hosts} if placement else {"emulated": emulate}
     if as_json:
         emit_json(result)
     else:
-        click.echo(f"{len(rows)} observations of {runs} runs, on an emulated file system")
+        click.echo(f"{len(rows)} observations of {runs} runs, {where(placement)}")
         follows = (
             f"evaluate --off-grid {out}" if options.off_grid else f"train {out} --out model.json"
         )

@@ -1,0 +1,56 @@
+"""Starts ranks with mpiexec, of any MPI."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from penstock.errors import InputError
+
+_MPI_TIMEOUT = 60.0
+"""Seconds for two ranks to start."""
+_MPI_WORLD = "from mpi4py import MPI; print('ranks', MPI.COMM_WORLD.size, flush=True)"
+
+
+def mpi_command(ranks: int, words: Sequence[str]) -> list[str]:
+    """Return the command that starts `words` as `ranks` ranks, with any MPI."""
+    root = ["--allow-run-as-root"] if os.getuid() == 0 and _open_mpi() else []
+    oversubscribe = ["--oversubscribe"] if _open_mpi() else []
+    return ["mpiexec", *root, *oversubscribe, "-n", str(ranks), *words]
+
+
+def check_mpi() -> None:
+    """Start two ranks, and raise InputError unless both belong to one MPI world."""
+    if shutil.which("mpiexec") is None:
+        raise InputError("--mpi: there is no mpiexec; install an MPI, or leave --mpi out")
+    if importlib.util.find_spec("mpi4py") is None:
+        raise InputError(
+            "--mpi: mpi4py is not installed: install the extra 'mpi', in a checkout "
+            "pip install '.[mpi]' (docs/get-started/install.md), or leave --mpi out"
+        )
+    try:
+        result = subprocess.run(
+            mpi_command(2, [sys.executable, "-P", "-c", _MPI_WORLD]),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_MPI_TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        raise InputError(f"--mpi: mpiexec did not start two ranks in {_MPI_TIMEOUT:g} s") from None
+    if result.returncode:
+        last = (result.stderr or result.stdout).strip().splitlines()[-1:] or ["no message"]
+        raise InputError(f"--mpi: mpiexec does not start mpi4py: {last[0]}")
+    if result.stdout.split() != ["ranks", "2"] * 2:
+        # Each rank is alone in a world of its own.
+        raise InputError(
+            "--mpi: mpiexec and mpi4py belong to different MPIs; "
+            "put the mpiexec of the library that mpi4py loads first in PATH"
+        )
+
+
+def _open_mpi() -> bool:
+    result = subprocess.run(["mpiexec", "--version"], capture_output=True, text=True, check=False)
+    return "Open" in result.stdout
