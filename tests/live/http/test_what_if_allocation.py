@@ -139,7 +139,7 @@ def test_every_documented_field_is_answered_and_no_other(site: tuple[Path, httpx
         jsonschema_rs.validate(schema | document, answer)
     shapes = document["components"]["schemas"]
     for name in ("WhatIf", "WhatIfResult", "Figures", "AllocationDecisions"):
-        fields = set().union(*(found for a in answers for found in objects(a, name, shapes)))
+        fields = set().union(*(names for a in answers for names in objects(a, name, shapes)))
         assert fields == set(shapes[name]["properties"]), name
 
 

@@ -92,13 +92,13 @@ export class Comparison {
       return [
         policy === ran ? `${policy}, which ran` : policy,
         needs.join(", ") || "nothing",
-        listed(unmet, ([need, jobs]) => `${need} of ${format.some(jobs, "job")}`) || "nothing",
-        { text: format.some(fallback, "job"), class: "num" },
+        listed(unmet, ([need, jobs]) => `${need} of ${format.some(jobs, "job")}`) || format.NONE,
+        format.some(fallback, "job"),
         listed(reasons, ([reason, times]) => `${reason} ${format.count(times)}\u00d7`) || "as recorded",
-        { text: format.count(moves), class: "num" },
+        format.count(moves),
       ];
     });
-    const heads = ["", "must know", "not known", { text: "decided by the fallback policy", class: "num" }, "reasons of decisions", { text: "moves of running jobs", class: "num" }];
+    const heads = ["", "must know", "not known", "decided by the fallback policy", "reasons of decisions", "moves of running jobs"];
     const without = record.cuts.jobs_without_curve ?? 0;
     return [
       table("What allocation policies know of jobs", heads, rows, { class: "known-table" }),
