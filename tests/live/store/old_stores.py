@@ -21,7 +21,7 @@ INSERT INTO penstock_families VALUES
 
 
 def make_version_1(url: str) -> None:
-    """Make a store of version 1 where there is none."""
+    """Make a store of version 1 where no store is yet."""
     with Store(url):
         pass  # the tables that did not change
     engine = create_engine(url)

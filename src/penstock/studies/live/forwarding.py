@@ -75,7 +75,7 @@ PHASES, PAUSE = 3, 0.4
 OTHER_PERIOD, OTHER_VOLUME = 4.0, 2 * 2**20
 """The job beside those that are learnt writes for an eighth of a second every so often."""
 MOST_RUNS = 10
-"""Runs of an application after which learning is given up."""
+"""Runs of an application after which learning is given up: a busy machine may never show enough."""
 POLL, LONGEST = 0.05, 300.0
 """Seconds between two looks at the jobs of a queue, and until it must have ended."""
 PIECES = 64
@@ -99,6 +99,7 @@ class Plan:
     queues: Sequence[Queue]
     scale: float  # of all volumes
     repetitions: int
+    most_runs: int = MOST_RUNS
 
 
 EACH = (WIDE, SERIAL, SHARED, UNEVEN)
@@ -119,6 +120,7 @@ PLANS: Mapping[Size, Plan] = {
         ),
         scale=0.5,
         repetitions=1,
+        most_runs=4,
     ),
     "fast": Plan(applications=EACH, queues=QUEUES, scale=1.0, repetitions=1),
     "full": Plan(applications=EACH, queues=QUEUES, scale=2.0, repetitions=5),
@@ -173,7 +175,7 @@ def cold_start(site: EmulatedSite, plan: Plan, true: Mapping[str, Bandwidths]) -
         other = site.start(
             OTHER, volume=OTHER_VOLUME, phases=round(LONGEST / OTHER_PERIOD), compute=OTHER_PERIOD
         )
-        for _ in range(MOST_RUNS):
+        for _ in range(plan.most_runs):
             for application in plan.applications:
                 if off(site, application.name, true) <= NEAR:
                     continue
