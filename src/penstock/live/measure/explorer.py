@@ -29,7 +29,7 @@ from penstock.live.deployment.spec import Deployment
 from penstock.live.measure import rank
 from penstock.live.measure.access_patterns import DATA, Patterns, Phase
 from penstock.live.measure.rank import Plan, RankOperation, RankResult
-from penstock.live.measure.scratch import INTERRUPTS, InterruptedRun
+from penstock.live.measure.scratch import check_interrupted
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
@@ -201,8 +201,7 @@ class Explorer:
             outcome = runner.run(
                 self._state, self._command(plan), name=cell.phase, io_nodes=cell.io_nodes
             )
-            if outcome.status - 128 in INTERRUPTS:
-                raise InterruptedRun(outcome.status - 128)
+            check_interrupted(outcome)
             ranks = collect(plan, outcome.status)
             work = _work(plan, ranks, before, self._counters())
             return _check(cell, plan, ranks, outcome.counters, work)
