@@ -58,6 +58,8 @@ def test_gains_are_relative_to_what_ran_simulated(penstock: Any, directory: Path
     result = penstock("what-if", str(path), *chosen).json
     assert list(result) == [
         "record",
+        "kind",
+        "sharing",
         "ran",
         "verdict",
         "judged",
@@ -67,7 +69,9 @@ def test_gains_are_relative_to_what_ran_simulated(penstock: Any, directory: Path
         "policies",
         "skipped",
     ]
-    assert result["ran"] == "fair-share"
+    assert (result["kind"], result["sharing"], result["ran"]) == ("sharing", *2 * ["fair-share"])
+    assert result["policies"]["set-10"]["needs"] == ["w_iter"]
+    assert result["policies"]["set-10"]["decisions"] is None
     assert (result["judged"], result["not_judged"]) == (True, None)
     alone = penstock("compare", str(path), *chosen).json["policies"]
     base = result["policies"]["fair-share"]

@@ -124,9 +124,14 @@ def test_jobs_without_a_curve_are_counted_and_said_per_policy(
     assert decisions["mckp"]["unmet_needs"] == {"curve": 2}
     assert decisions["mckp"]["jobs_by_fallback"] == 2
     assert decisions["size"]["unmet_needs"] == {}
+    assert [result["policies"][name]["needs"] for name in ("mckp", "size")] == [
+        ["curve"],
+        ["nodes"],
+    ]
     out = penstock(*chosen).out
     assert "note: 2 jobs without a known curve: the I/O takes as long as recorded" in out
-    assert "mckp: 2 jobs by the fallback policy; not known: curve of 2 jobs" in out
+    assert "mckp must know: curve; not known: curve of 2 jobs; 2 jobs by the fallback policy" in out
+    assert "size must know: nodes" in out
 
 
 ALL = """
@@ -325,4 +330,4 @@ def test_placers_need_an_allocator(penstock: Any, directory: Path) -> None:
     path = written(directory, live(mode="observe"), events)
     result = penstock("what-if", path, "--placement", "random")
     assert result.status == 2
-    assert "give --allocation, too" in result.err
+    assert "name one, too (--allocation)" in result.err

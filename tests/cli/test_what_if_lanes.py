@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from cli.test_what_if import recorded, workload
+from cli.test_what_if_allocation import FLAT, STEEP
+from cli.test_what_if_allocation import recorded as of_allocation
 from records.random_days import header, write
 
 from penstock.model import Event, Job, JobStarted, PhaseBegan, PhaseEnded, Site
@@ -107,3 +109,30 @@ def test_lanes_are_for_programs(penstock: Any, directory: Path) -> None:
 
 def test_without_lanes_nothing_is_added(penstock: Any, directory: Path) -> None:
     assert "lanes" not in penstock("what-if", str(recorded(directory)), *POLICIES).json
+
+
+@pytest.mark.parametrize(
+    "options", [("--placement", "random"), ("--allocation", "mckp,static,one")], ids=lambda o: o[0]
+)
+def test_lanes_of_jobs_that_get_other_io_nodes_show_their_transfers(
+    penstock: Any, directory: Path, options: tuple[str, str]
+) -> None:
+    """Lanes had only the I/O node of the record: on any other one a transfer was shown as a wait.
+
+    Under fair-share nobody waits, and of two jobs on four I/O nodes each has its own.
+    """
+    path = of_allocation(directory, "one", STEEP, FLAT)
+    answer = penstock("what-if", str(path), *options, "--lanes", "--json").json
+    assert len(answer["policies"]) > 1
+    for name, lanes in answer["lanes"]["simulated"].items():
+        spans: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+        for job, kind, start, end, share in lanes["stretches"]:
+            assert (kind, 0.0 < share <= 1.0) == ("io", True), name
+            spans[job].append((start, end))
+        for k, job in enumerate(answer["lanes"]["jobs"]):
+            parts = sorted(spans[k])
+            assert all(b >= a for (_, a), (b, _) in pairwise(parts)), name
+            # It computes or transfers, and does nothing else from its beginning to its end.
+            io = sum(end - start for start, end in parts)
+            computes = 5 * (4.0 + k)
+            assert lanes["finish"][k] - job["began"] == pytest.approx(computes + io, abs=5e-3)

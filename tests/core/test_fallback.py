@@ -380,3 +380,38 @@ def test_a_prior_is_explored_as_if_nothing_were_known_there() -> None:
     whole = Live(explore=True)
     whole.start("a", 0.0, curve=STEEP, hints={EXPLORE: 1.0})
     assert whole.given("a").reason == "policy"
+
+
+@pytest.mark.parametrize(
+    ("allocator", "need"),
+    [("mckp", "curve"), ("where-known", "curve"), ("best-bandwidth", "best-count")],
+)
+def test_a_curve_beyond_the_site_does_not_undo_the_decision_for_the_others(
+    allocator: str, need: str
+) -> None:
+    """The site had eight; with four, nothing is known of a job whose counts are 6 and 8.
+
+    Policies raised an exception because of it, and the fallback policy decided for all jobs.
+    """
+    site = Live(allocator)
+    site.start("a", 0.0, curve=STEEP)
+    site.start("b", 1.0, curve=Curve.of({6: 10.0, 8: 20.0}))
+    assert site.given("a").reason == "policy"
+    assert (site.given("b").reason, site.given("b").lacks) == ("new", (need,))
+    assert site.given("b").error == ""
+    assert site.counts == {"a": 4, "b": 1}
+
+
+def test_a_curve_is_known_again_once_enough_resources_are_up() -> None:
+    """Direct access alone is no count here: two are up, and it is known at four."""
+    site = Live("mckp", all_up=False)
+    site.site = Site(resources=4, nodes=8)
+    for resource in range(2):
+        site.tell(NodeUp(time=0.0, resource=resource))
+    site.start("a", 1.0, curve=Curve.of({0: 5.0, 4: 40.0}))
+    site.tell(Woke(time=1.0 + SETTLE))
+    assert (site.given("a").reason, site.given("a").lacks) == ("unknown", ("curve",))
+    for resource in (2, 3):
+        site.tell(NodeUp(time=20.0, resource=resource))
+    assert site.given("a").reason == "policy"
+    assert site.counts == {"a": 4}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from docs import pages
 from docs.pages import ROOT, blocks, commands
-from docs.shell_session import WITHIN, provide, typed
-from shared import locked, shared_folder
+from docs.shell_session import WITHIN, provide, quickly, typed
+from shared import locked, studies_folder
 
 from penstock import config
 from penstock.cli.verbs.reproduce import reproduce
@@ -22,6 +22,8 @@ from penstock.sim.formats.jobs_file import read_jobs
 PAGES = pages.written()
 QUICK = next((flag for p in reproduce.params for flag in p.opts if flag == "--quick"), None)
 """What makes a study small enough to be run here; without it, tests/studies alone runs studies."""
+FIRST = ("README.md", "docs/get-started/")
+"""Pages whose commands all run in a shell and a process of their own, as for a new user."""
 STUDY = re.compile(r"^penstock reproduce (?!--list)(\S+)(?: .*?)?--out (\S+)")
 EVERY_STUDY = "all"
 """All studies in one command: each is run by its own name here, all of them by tests/studies."""
@@ -31,9 +33,7 @@ _FENCED = re.compile(r"^```(\w*)\n(.*?)^```\n", re.M | re.S)
 @pytest.fixture(scope="session")
 def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study is run once, whatever the number of pages that name it and of workers."""
-    folder = shared_folder(tmp_path_factory) / "studies"
-    folder.mkdir(exist_ok=True)
-    return folder
+    return studies_folder(tmp_path_factory)
 
 
 @pytest.mark.timeout(2 * WITHIN)
@@ -45,7 +45,7 @@ def test_commands(page: str, tmp_path: Path, studies: Path) -> None:
         if study := STUDY.match(command):
             reproduced(study[1], tmp_path / study[2], studies)
             continue
-        ended = typed(command, tmp_path)
+        ended = (typed if page.startswith(FIRST) else quickly)(command, tmp_path)
         assert ended.status == 0, f"{command}\n{ended.err}"
         assert ended.out, f"{command} prints nothing"
         output_of[command] = ended.out

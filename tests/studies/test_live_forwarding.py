@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from limits import HANG
+from live.client.waiting_processes import until
 
 from penstock.campaign.journal import Row
 from penstock.sim.evaluate.placements import JobSet
@@ -35,6 +36,8 @@ from penstock.studies.live.forwarding_claims import (
     claims,
 )
 
+MOST_RUNS = 10
+"""Runs of an application after which all numbers of I/O nodes have been tried."""
 JOB_PROGRAM = Path(emulated_site.__file__).with_name("parallel_job.py")
 NAMES = (
     *("no single best", "improves", "highest", "gains", "first job"),
@@ -227,7 +230,7 @@ def test_a_site_that_knows_nothing_tries_every_number_beside_another_job() -> No
     ):
         other = site.start(forwarding_scenario.OTHER, volume=2**21, phases=100, compute=4.0)
         curve: dict[str, Any] = {}
-        while list(curve) != ["1", "2", "4"] and len(given) < 2 * forwarding.RUNS:
+        while list(curve) != ["1", "2", "4"] and len(given) < MOST_RUNS:
             row = forwarding.learn(site, plan, forwarding_scenario.SHARED)
             given.append((row["io_nodes"], row["reason"]))
             known = site.curves().get("shared")
@@ -263,6 +266,28 @@ def test_the_job_writes_its_volume_in_phases_and_notes_when(tmp_path: Path, shar
     files = ["a"] if shared else ["a.0", "a.1", "a.2"]
     sizes = [(tmp_path / name).stat().st_size for name in files]
     assert sizes == [2 * 3 * 2 * 4096 // len(files)] * len(files)
+
+
+def test_a_job_that_is_ended_leaves_no_process(tmp_path: Path) -> None:
+    """Its processes went on for minutes, and held the output of the command that ran the study."""
+    plan = {
+        "name": "a",
+        "folder": str(tmp_path),
+        "results": str(tmp_path / "times"),
+        "processes": 2,
+        "shared": False,
+        "request": 4096,
+        "volume": 8192,
+        "phases": 2,
+        "compute": 10 * HANG,
+        "waits": False,
+    }
+    (tmp_path / "plan").write_text(json.dumps(plan))
+    command = [sys.executable, "-P", str(JOB_PROGRAM), str(tmp_path / "plan")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as job:
+        until((tmp_path / "a.1").exists, "it does not start")
+        job.terminate()
+        job.communicate(timeout=HANG)  # the pipe is closed once no process has it
 
 
 def test_a_job_that_cannot_write_fails(tmp_path: Path) -> None:

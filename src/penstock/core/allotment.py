@@ -55,13 +55,19 @@ def by_prior(job: Job, policy: object) -> bool:
     return PRIOR in job.hints and bool(needs & {"curve", "best-count"})
 
 
-def lacking(job: Job, policy: object) -> tuple[str, ...]:
+def lacking(
+    job: Job, policy: object, resources: int | None = None, *, direct: bool = True
+) -> tuple[str, ...]:
     """Return what a policy needs to know of a job and is not known.
 
-    A policy with a class attribute `least_points` needs a curve of that many counts.
+    A policy with a class attribute `least_points` needs a curve of that many counts. A curve that
+    has no count up to `resources` says nothing there, as if there were none.
     """
     needs: frozenset[str] = getattr(policy, "needs", frozenset())
-    points = 0 if job.curve is None else len(job.curve.counts)
+    curve = job.curve
+    if curve is not None and resources is not None and not curve.says(resources, direct=direct):
+        curve = None
+    points = 0 if curve is None else len(curve.counts)
     unknown = {
         "best-count": not points,
         "compute": job.compute is None,

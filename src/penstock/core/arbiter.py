@@ -130,7 +130,7 @@ class Arbiter:
         match event:
             case JobStarted():
                 self._started[event.job.id] = now
-                actions += self._settles(event.job)
+                actions += self._settles(event.job, view)
             case JobEnded():
                 for of_job in (
                     *(self.assigned, self.allotments, self._started, self._pending),
@@ -155,9 +155,11 @@ class Arbiter:
                 return []
         return actions + self._decide(now, view)
 
-    def _settles(self, job: Job) -> list[Action]:
+    def _settles(self, job: Job, view: View) -> list[Action]:
         """Note a job that is not eligible yet; ask to be woken when it is."""
-        if self.fallback is None or not self.settle or not lacking(job, self.allocator):
+        if self.fallback is None or not self.settle:
+            return []
+        if not self._lacks(job, view, view.site.resources):
             return []
         due = self._started[job.id] + self.settle
         self._settling[job.id] = due
@@ -218,7 +220,7 @@ class Arbiter:
         """Decide how many resources each job gets."""
         known = jobs
         if self.fallback is not None:
-            lacks = {id: lacking(job, self.allocator) for id, job in jobs.items()}
+            lacks = {id: self._lacks(job, view, resources) for id, job in jobs.items()}
             decision.lacks = {id: needs for id, needs in lacks.items() if needs}
             if decision.lacks:
                 known = {id: job for id, job in jobs.items() if id not in decision.lacks}
@@ -241,6 +243,10 @@ class Arbiter:
         counts = self._by_fallback(_part(view, rest, max(left, 1))) if rest else {}
         for id, count in counts.items():
             decision.give({id: count}, "unknown" if id in decision.lacks else "failed")
+
+    def _lacks(self, job: Job, view: View, resources: int) -> tuple[str, ...]:
+        """Return what the allocator needs to know of a job and is not known."""
+        return lacking(job, self.allocator, resources, direct=view.site.direct)
 
     @property
     def _uses_curves(self) -> bool:

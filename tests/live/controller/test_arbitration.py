@@ -1,5 +1,6 @@
 """Jobs get more and fewer I/O nodes as others come and go, and lose no byte of what they write."""
 
+import json
 import os
 import signal
 import subprocess
@@ -228,6 +229,29 @@ def test_a_job_of_which_too_little_is_known_does_not_undo_the_decision(
     assert allocation.reason == reason
     assert "curve" in allocation.lacks or "best-count" in allocation.lacks
     assert "needs" in site.explain("b")
+    site.end("b", second)
+    site.end("a", first)
+
+
+def test_a_curve_beyond_the_site_does_not_undo_the_decision(site: Site) -> None:
+    """The site had eight I/O nodes, and what it knows of `large` is of four and eight of them.
+
+    mckp raised an exception because of it, and the fallback policy decided for all jobs.
+    """
+    curve = {"application": "large", "curve": {"4": 10, "8": 20}}
+    curves = site.folder / "curves.json"
+    curves.write_text(json.dumps({"applications": [curve]}))
+    site.up("--io-nodes", "8", "--curves", str(curves))
+    site.down()
+    site.up("--allocation", "mckp")
+    first = site.start("a")
+    site.await_counts(a=2)
+    second = site.start("b", application="large")
+    site.await_counts(a=2, b=1)
+    reasons = {job.name: job.allocation and job.allocation.reason for job in site.status().jobs}
+    assert reasons["a"] == "policy"
+    assert reasons["b"] in {"new", "unknown"}  # the second once it has run for a while
+    assert "is not known, which mckp needs" in site.explain("b")
     site.end("b", second)
     site.end("a", first)
 

@@ -153,7 +153,10 @@ class FakeDashboard(DashboardApi):
         return TuningNow(policy=None)
 
     async def policies(self, _: Bearer | None) -> list[PolicyChoice]:
-        return [PolicyChoice(name="set-10", summary="Sets.")]
+        return [
+            PolicyChoice(name="set-10", summary="Sets.", kind="sharing", needs=["w_iter"]),
+            PolicyChoice(name="one", summary="One each.", kind="allocation"),
+        ]
 
     async def records(self, _: Bearer | None) -> list[RecordedRun]:
         day = RecordedDay(day="2026-11-15", parts=1, bytes=5)
@@ -164,6 +167,8 @@ class FakeDashboard(DashboardApi):
                 began=1e9,
                 ended=None,
                 policy="set-10",
+                allocation="mckp",
+                placement=None,
                 parts=1,
                 bytes=5,
                 days=[day],

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from live.store.old_stores import make_version_1, make_version_2
 from live.store.postgres import Postgres
 from live.store.sample_jobs import KNOWN, ended, family, running
 from sqlalchemy import Connection, create_engine, text
@@ -215,32 +216,9 @@ def test_an_older_schema_is_migrated_as_a_whole_or_refused(url: str) -> None:
         Store(url, Schema(version=3))
 
 
-VERSION_1 = """
-CREATE TABLE penstock_schema (version BIGINT NOT NULL);
-CREATE TABLE penstock_families ("user" TEXT NOT NULL, executable TEXT NOT NULL,
-  nodes BIGINT NOT NULL, w_iter DOUBLE PRECISION, observations BIGINT NOT NULL,
-  phase_bytes DOUBLE PRECISION, bandwidth DOUBLE PRECISION, pattern TEXT, curve TEXT,
-  updated DOUBLE PRECISION NOT NULL, PRIMARY KEY ("user", executable, nodes));
-CREATE TABLE penstock_counts (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL);
-INSERT INTO penstock_schema VALUES (1);
-INSERT INTO penstock_counts VALUES ('serial', 7);
-INSERT INTO penstock_families VALUES
-  ('ann', '/apps/ior', 4, 12.5, 9, 1e9, 5e7, 'strided', '{"1": 5.35e7, "4": 6.2e7}', 1000.0),
-  ('bob', 'solver', 1, NULL, 1, NULL, NULL, NULL, NULL, 2000.0)
-"""
-"""The tables of version 1 that differ, as it made them, and what it may have learnt."""
-
-
 def test_a_store_of_version_1_keeps_what_can_be_trusted_and_loses_nothing(url: str) -> None:
     """Its curves were bandwidths of other numbers of I/O nodes: kept in their table, not used."""
-    with Store(url):
-        pass  # the tables that did not change
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        for table in ("penstock_schema", "penstock_applications", "penstock_counts"):
-            connection.execute(text(f"DROP TABLE {table}"))
-        for statement in VERSION_1.split(";"):
-            connection.exec_driver_sql(statement)
+    make_version_1(url)
     for _ in range(2):
         with WriteBehind(Store(url)) as keeper:
             recalled = keeper.recall(family())
@@ -249,6 +227,7 @@ def test_a_store_of_version_1_keeps_what_can_be_trusted_and_loses_nothing(url: s
             assert known.imported == Imported(volume=1e9, w_iter=12.5, iterations=9)
             assert (known.curve, known.pattern, known.updated) == ({}, "strided", 1000.0)
             assert (len(keeper.families), keeper.memory.serial) == (2, 7)
+    engine = create_engine(url)
     with engine.begin() as connection:
         rows = connection.execute(text("SELECT curve FROM penstock_families ORDER BY nodes"))
         assert rows.scalars().all() == [None, '{"1": 5.35e7, "4": 6.2e7}']
@@ -392,12 +371,7 @@ def test_what_tuning_learnt_is_kept_with_its_application(url: str) -> None:
 def test_a_store_of_version_2_is_migrated_and_loses_nothing(url: str) -> None:
     with WriteBehind(Store(url)) as keeper:
         keeper.learn(named("ann", "a"), scaling(100.0, 150.0))
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        for column in ("request_size", "tuned"):
-            connection.execute(text(f"ALTER TABLE penstock_applications DROP COLUMN {column}"))
-        connection.execute(text("UPDATE penstock_schema SET version = 2"))
-    engine.dispose()
+    make_version_2(url)
     with WriteBehind(Store(url)) as keeper:
         known = keeper.families.known(named("ann", "a"))
         assert (known.pattern, known.request_size) == ("file-per-process", None)

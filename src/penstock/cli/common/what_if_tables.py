@@ -124,18 +124,18 @@ def _show_jobs(result: Mapping[str, Any], whole: str) -> None:
 
 
 def _show_decisions(result: Mapping[str, Any]) -> None:
-    """Say for how many jobs a policy knew too little, and what."""
+    """Say what each allocation policy must know of a job, and of how many jobs it does not."""
     for name, figures in result["policies"].items():
-        decisions = figures.get("decisions")
-        if not decisions or not decisions["jobs_by_fallback"]:
+        decisions = figures["decisions"]
+        if decisions is None:
             continue
-        needs = [
-            f"{need} of {units.show_count(jobs, 'job')}"
-            for need, jobs in decisions["unmet_needs"].items()
-        ]
-        unknown = f"; not known: {', '.join(needs)}" if needs else ""
-        fallback = units.show_count(decisions["jobs_by_fallback"], "job")
-        click.echo(f"{name}: {fallback} by the fallback policy{unknown}")
+        parts = [f"{name} must know: {', '.join(figures['needs']) or 'nothing'}"]
+        if unmet := decisions["unmet_needs"]:
+            of = (f"{n} of {units.show_count(jobs, 'job')}" for n, jobs in unmet.items())
+            parts.append(f"not known: {', '.join(of)}")
+        if jobs := decisions["jobs_by_fallback"]:
+            parts.append(f"{units.show_count(jobs, 'job')} by the fallback policy")
+        click.echo("; ".join(parts))
 
 
 def _jobs(kind: str, jobs: Sequence[Mapping[str, Any]]) -> str:

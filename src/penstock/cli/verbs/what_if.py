@@ -2,14 +2,13 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import click
 
 from penstock import registry
-from penstock.cli.common import replay_check, what_if_tables
+from penstock.cli.common import replay_check, what_if_record, what_if_tables
 from penstock.cli.common.options import (
     METRICS,
     PATH,
@@ -20,14 +19,13 @@ from penstock.cli.common.options import (
     typed,
 )
 from penstock.cli.common.output import emit_json, json_option
-from penstock.cli.common.workload_files import as_live, knowledge
+from penstock.cli.common.workload_files import as_live
 from penstock.config import Loaded
 from penstock.errors import InputError, error_prefix
 from penstock.model import Site
 from penstock.policies.base import Packer
-from penstock.printable import display_name
 from penstock.progress import progress
-from penstock.records import Header, Record
+from penstock.records import Record
 from penstock.records.reader import SUFFIXES
 from penstock.sim import formats
 from penstock.sim.checks import check as check_workload
@@ -37,14 +35,10 @@ from penstock.sim.evaluate.what_if_lanes import lanes
 from penstock.sim.evaluate.what_if_packing import pack
 from penstock.sim.evaluate.what_ran import Ran
 from penstock.sim.formats import from_record
-from penstock.sim.formats.from_record import Missing, Recording
-from penstock.sim.knowledge import Knowledge
-from penstock.units import show_seconds
+from penstock.sim.formats.from_record import Recording
 
 RECORDS = "records"
 """The directory of records in a state directory, which the first recorded event makes."""
-NOTICED = 0.001
-"""Seconds of delay that are worth a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,10 +224,12 @@ def _simulate(record: Record, loaded: Loaded, options: Options) -> dict[str, Any
         with progress("simulating", len(runnable)) as bar:
             result = what_if_result.compare(recording, ran, runnable, task, bar.advance)
         packed = _packed(recording, packers, loaded, result.ran, site)
-    notes += _left_out(record, recording, ran)
+    notes += what_if_record.left_out(record, recording, ran)
     answer = {
-        "record": _about(record, recording, task.knowledge, notes),
-        **result.as_json(),
+        "record": what_if_record.about(record, recording, task.knowledge, notes),
+        "kind": "sharing",
+        "sharing": ran.policy,
+        **_with_needs(result, runnable),
         **({"packing": packed} if packers else {}),
         "skipped": [{"policy": name, "reason": reason} for name, reason in skipped.items()],
     }
@@ -266,12 +262,13 @@ def _simulate_allocation(record: Record, loaded: Loaded, options: Options) -> di
                 recording, ran, headers, sharing=sharing.policy, task=task, advance=bar.advance
             )
     notes += what_if_allocation.notes(header, sharing)
-    notes += _left_out(record, recording, sharing)
+    notes += what_if_record.left_out(record, recording, sharing)
     result = compared.result.as_json()
     for policy, decisions in compared.decisions.items():
-        result["policies"][policy]["decisions"] = decisions.as_json()
+        about = {"needs": list(decisions.needs), "decisions": decisions.as_json()}
+        result["policies"][policy] |= about
     answer = {
-        "record": _about(record, recording, task.knowledge, notes),
+        "record": what_if_record.about(record, recording, task.knowledge, notes),
         "kind": "allocation",
         "sharing": sharing.policy,
         **result,
@@ -280,12 +277,20 @@ def _simulate_allocation(record: Record, loaded: Loaded, options: Options) -> di
     return answer | _lanes(record, recording, compared.result, options)
 
 
+def _with_needs(result: what_if_result.WhatIf, policies: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result of sharing policies with what each must know of a job."""
+    answer = result.as_json()
+    for name, figures in answer["policies"].items():
+        figures |= {"needs": sorted(policies[name].needs), "decisions": None}
+    return answer
+
+
 def _task(record: Record, ran: Ran, loaded: Loaded, options: Options) -> policy_runs.Task:
     """Return what all simulations have in common; `ran` is the sharing policy."""
     configured = loaded.config.sharing
     return policy_runs.Task(
         site=record.header.site,
-        knowledge=_knowledge(loaded, record.header),
+        knowledge=what_if_record.known(loaded, record.header),
         window=loaded.config.simulation.seconds(),
         arbiter=_no_arbiter,
         options={configured.policy: configured.options, ran.policy: ran.options},
@@ -293,19 +298,6 @@ def _task(record: Record, ran: Ran, loaded: Loaded, options: Options) -> policy_
         as_live=as_live(loaded),
         by_elapsed_time=True,
     )
-
-
-def _left_out(record: Record, recording: Recording, ran: Ran) -> list[str]:
-    """Return what the simulation leaves out; `ran` is the sharing policy."""
-    users = {job.user for job in recording.workload.jobs()}
-    missing = [] if recording.missing.matters else [str(recording.missing)]
-    return [
-        *filter(None, missing),
-        *what_ran.left_out(record, ran, users),
-        *filter(None, [recording.bandwidth.contradiction]),
-        *recording.notes,
-        *_not_simulated(recording),
-    ]
 
 
 def _lanes(
@@ -347,51 +339,3 @@ def _packed(
 
 def _no_arbiter() -> None:
     """Return None: jobs keep their recorded resources, as a record has no others' bandwidth."""
-
-
-def _knowledge(loaded: Loaded, header: Header) -> Knowledge:
-    """Return how well policies know jobs: as when recorded, unless the configuration says."""
-    if header.learn is not None and "simulation.knowledge" not in loaded.origins:
-        return Knowledge(kind="learned")
-    return knowledge(loaded)
-
-
-def _not_simulated(recording: Recording) -> list[str]:
-    """Return what turns cost a live site besides waiting, as far as the record shows it."""
-    if recording.noticed < NOTICED:
-        return []
-    return [
-        f"ends of phases were noticed {show_seconds(recording.noticed)} late on average: enforced, "
-        "a turn lasts that much longer, which the simulation leaves out"
-    ]
-
-
-def _missing(missing: Missing) -> dict[str, Any]:
-    return {
-        "events": missing.events,
-        "unmatched": missing.unmatched,
-        "matters": missing.matters,
-    }
-
-
-def _about(
-    record: Record, recording: Recording, knowledge: Knowledge, notes: Sequence[str]
-) -> dict[str, Any]:
-    header = record.header
-    source = filter(None, [what_ran.SOURCES.get(header.source)])
-    return {
-        "files": [display_name(path) for path in record.paths],
-        "run": header.run,
-        "source": header.source,
-        "began": datetime.fromtimestamp(header.epoch + header.began, UTC).isoformat(),
-        "policy": header.sharing.policy,
-        "mode": header.mode,
-        "jobs": len(recording.workload),
-        "iterations": recording.iterations,
-        "omega": recording.workload.omega,
-        "knowledge": knowledge.kind,
-        "bandwidth": asdict(recording.bandwidth) | {"fitted": recording.bandwidth.fitted},
-        "missing": _missing(recording.missing),
-        "cuts": asdict(recording.cuts),
-        "notes": [*source, *what_if_tables.cuts(asdict(recording.cuts)), *notes],
-    }

@@ -71,6 +71,8 @@ class Outcome:
     status: int
     counters: dict[str, int]
     advice: str = ""
+    signal: int | None = None
+    """The last signal that arrived while it ran, which it may have answered by any exit status."""
 
 
 def check(command: Sequence[str]) -> None:
@@ -178,12 +180,14 @@ def run(
             agent.end(error.status)
             raise
         try:
-            status = _wait(pid, probe)
+            status, arrived = _wait(pid, probe)
         except BaseException:  # raised by a signal handler
             agent.end(_kill(pid))
             raise
         counters = agent.end(status)
-        return Outcome(job=agent.id, status=status, counters=counters, advice=agent.advice)
+        return Outcome(
+            job=agent.id, status=status, counters=counters, advice=agent.advice, signal=arrived
+        )
 
 
 @contextmanager
@@ -217,14 +221,18 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Collect
         raise CannotRunError(command[0], error) from error
 
 
-def _wait(pid: int, probe: GroupSignalProbe) -> int:
-    """Wait for the process, forward signals to it, and return its exit status."""
+def _wait(pid: int, probe: GroupSignalProbe) -> tuple[int, int | None]:
+    """Wait for the process, and forward signals to it; return its exit status and the last one."""
+    last = None
     while (status := _exit_status(pid)) is None:
         info = signal.sigwaitinfo(FORWARDED | {signal.SIGCHLD})
-        if info.si_signo != signal.SIGCHLD and _must_forward(info, pid, probe):
+        if info.si_signo == signal.SIGCHLD:
+            continue
+        last = info.si_signo
+        if _must_forward(info, pid, probe):
             with suppress(ProcessLookupError):
-                os.kill(pid, info.si_signo)
-    return status
+                os.kill(pid, last)
+    return status, last
 
 
 def _kill(pid: int) -> int:

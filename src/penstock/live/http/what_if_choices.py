@@ -6,9 +6,10 @@ import logging
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -19,6 +20,8 @@ from penstock.records.reader import LONGEST_LINE
 
 MOST_RUNS, MOST_DAYS = 100, 60
 """The newest runs are listed, and the newest days of each."""
+OWN = "own"
+"""The choice among allocation policies that leaves jobs the I/O nodes that they had."""
 NOT_RECORDED = frozenset({"profile"})
 """Needs of policies that no record contains."""
 log = logging.getLogger("penstock.controller")
@@ -43,19 +46,23 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
     ended: float | None  # None: it is still being written
     policy: str
     mode: str | None  # at its beginning; None: not recorded
+    allocation: str | None  # None: every job had its own I/O nodes
+    placement: str | None  # None: the allocation policy placed jobs, too
     parts: int
     bytes: int
     days: list[RecordedDay]  # the newest first
 
 
-class _Sharing(msgspec.Struct):
+class _Policy(msgspec.Struct):
     policy: str = ""
 
 
 class Header(msgspec.Struct):
     """The fields of a record's first line that are listed."""
 
-    sharing: _Sharing = msgspec.field(default_factory=_Sharing)
+    sharing: _Policy = msgspec.field(default_factory=_Policy)
+    allocation: _Policy | None = None
+    placement: _Policy | None = None
     mode: str | None = None
     epoch: float = 0.0
     began: float = 0.0
@@ -139,10 +146,16 @@ class RecordList:
             ended=None if parts[0].run == self._current else ended,
             policy=_without_folder(header.sharing.policy),
             mode=header.mode,
+            allocation=_name(header.allocation),
+            placement=_name(header.placement),
             parts=len(parts),
             bytes=sum(sizes.values()),
             days=[RecordedDay(day=d, parts=len(by_day[d]), bytes=sum(by_day[d])) for d in days],
         )
+
+
+def _name(policy: _Policy | None) -> str | None:
+    return None if policy is None else _without_folder(policy.policy)
 
 
 def _without_folder(policy: str) -> str:
@@ -151,23 +164,34 @@ def _without_folder(policy: str) -> str:
     return f"{Path(file).name}:{name}" if colon else policy
 
 
+Kind = Literal["sharing", "allocation", "placement"]
+KINDS: tuple[Kind, ...] = ("sharing", "allocation", "placement")
+
+
 class PolicyChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """A policy to choose."""
+    """A policy to choose, and what it must know of a job."""
 
     name: str
     summary: str
-    kind: str = "sharing"
+    kind: Kind
+    needs: list[str] = []
 
 
 def policy_choices() -> list[PolicyChoice]:
-    """Return the policies that need no options and that a record can feed, sorted by name.
+    """Return the policies that need no options and that a record can feed, by kind and name.
 
     It imports them, so call it in a thread.
     """
-    policies = []
-    for name in sorted(registry.table("sharing")):
+    own = PolicyChoice(
+        name=OWN, summary="Jobs keep the I/O nodes that they had.", kind="allocation"
+    )
+    return [own, *(choice for kind in KINDS for choice in _choices(kind))]
+
+
+def _choices(kind: Kind) -> Iterator[PolicyChoice]:
+    for name in sorted(registry.table(kind)):
         try:
-            policy = registry.load("sharing", name)
+            policy = registry.load(kind, name)
             needs_options = inspect.Parameter.empty in registry.options(policy).values()
             needs = frozenset(getattr(policy, "needs", ()))
         except Exception as error:  # a third party's package may be broken
@@ -178,15 +202,14 @@ def policy_choices() -> list[PolicyChoice]:
         module = sys.modules.get(policy.__module__)
         text = inspect.cleandoc((module and module.__doc__) or policy.__doc__ or "")
         summary = " ".join(text.split("\n\n")[0].split()).removeprefix(f"{name}: ")
-        policies.append(PolicyChoice(name=name, summary=summary))
-    return policies
+        yield PolicyChoice(name=name, summary=summary, kind=kind, needs=sorted(needs))
 
 
-def check_policies(names: list[str], policies: list[PolicyChoice]) -> None:
+def check_policies(kind: Kind, names: list[str], policies: list[PolicyChoice]) -> None:
     """Raise NotFoundError if one of the names is unknown, InputError if one occurs twice."""
-    available = [policy.name for policy in policies]
+    available = [policy.name for policy in policies if policy.kind == kind]
     for name in names:
         if name not in available:
-            raise NotFoundError(str(unknown("sharing policy", name, available)))
+            raise NotFoundError(str(unknown(f"{kind} policy", name, available)))
     if len(set(names)) < len(names):
         raise InputError("a policy is named twice; name each once")

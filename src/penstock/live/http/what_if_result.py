@@ -72,8 +72,20 @@ class JobChanges(msgspec.Struct, frozen=True, kw_only=True):
     lose: list[JobChange]
 
 
+class AllocationDecisions(msgspec.Struct, frozen=True, kw_only=True):
+    """How an allocation policy gave I/O nodes: what it did not know, of how many jobs."""
+
+    reasons: dict[str, int]  # times that jobs got I/O nodes, by reason
+    jobs_by_fallback: int  # jobs that the policy could not decide
+    unmet_needs: dict[str, int]  # what is not known, with the number of jobs
+    moves: int
+
+
 class Figures(Gain, frozen=True, kw_only=True):
     """The metrics of a simulated policy."""
+
+    needs: list[str]  # what the policy must know of a job
+    decisions: AllocationDecisions | None  # null: sharing policies are compared
 
     utilization_bound: float | None
     window: tuple[float, float]
@@ -153,9 +165,14 @@ class ResultLanes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WhatIfResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What ran, how well the model fits it, and each policy that was simulated."""
+    """What ran, how well the model fits it, and each policy that was simulated.
+
+    Where placement policies are compared, `policies` are pairs, as "one + random".
+    """
 
     record: AboutRecord
+    kind: Literal["sharing", "allocation"]
+    sharing: str  # the sharing policy that ran
     ran: str
     verdict: str
     judged: bool  # false: gains say nothing

@@ -41,24 +41,61 @@ State = Literal["running", "done", "failed", "cancelled"]
 _TIME = r"[0-9]{1,9}(\.[0-9]{1,6})? ?(ms|s|min|h|d)?"
 _WINDOW = re.compile(rf"{_TIME}:{_TIME}")
 PolicyName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$(?!\n)")]
+Policies = Annotated[list[PolicyName], Meta(max_length=4, extra_json_schema={"uniqueItems": True})]
 
 
 class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run of /v1/records, or a day of it, and the policies of /v1/policies to simulate it with.
 
-    The window bounds the metrics, as that of `penstock what-if` does: "9 h:17 h".
+    These are sharing policies, or else allocation and placement policies, which are compared under
+    the sharing policy that ran: each allocation policy with each placement policy. Without
+    allocation policies the one that ran is compared with each placement policy; without placement
+    policies each allocation policy has its own. The window bounds the metrics, as that of
+    `penstock what-if` does: "9 h:17 h".
     """
 
     run: Annotated[str, Meta(pattern=r"^[0-9a-f]{1,32}$(?!\n)")]
-    policies: Annotated[
-        list[PolicyName],
-        Meta(min_length=1, max_length=4, extra_json_schema={"uniqueItems": True}),
-    ]
+    policies: Policies = []
+    allocation: Policies = []
+    placement: Policies = []
     day: Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$(?!\n)")] | None = None
     window: (
         Annotated[str, Meta(max_length=64, extra_json_schema={"pattern": f"^{_WINDOW.pattern}$"})]
         | None
     ) = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError (422) unless policies of one kind are named."""
+        of_allocation = bool(self.allocation or self.placement)
+        if of_allocation == bool(self.policies):
+            raise ValueError(
+                "name sharing policies in policies, or else allocation and placement policies"
+            )
+
+
+ONE_KIND = Meta(
+    extra_json_schema={
+        "anyOf": [
+            {
+                "properties": {
+                    "policies": {"minItems": 1},
+                    "allocation": {"maxItems": 0},
+                    "placement": {"maxItems": 0},
+                },
+                "required": ["policies"],
+            },
+            {
+                "properties": {"policies": {"maxItems": 0}, "allocation": {"minItems": 1}},
+                "required": ["allocation"],
+            },
+            {
+                "properties": {"policies": {"maxItems": 0}, "placement": {"minItems": 1}},
+                "required": ["placement"],
+            },
+        ]
+    }
+)
+"""What WhatIfRequest checks, for the OpenAPI document."""
 
 
 class WhatIfStarted(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +114,8 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     day: str | None
     policies: list[str]
+    allocation: list[str]
+    placement: list[str]
     window: str | None
     error: str | None
     result: WhatIfResult | None
@@ -230,7 +269,12 @@ class WhatIfRuns:
             run.state, run.error = "failed", "internal error; see the controller's log"
 
     async def _simulate(self, request: WhatIfRequest, files: list[str]) -> bytes:
-        options = [f"--policies={','.join(request.policies)}"]
+        named = {
+            "policies": request.policies,
+            "allocation": request.allocation,
+            "placement": request.placement,
+        }
+        options = [f"--{option}={','.join(names)}" for option, names in named.items() if names]
         options += [f"--window={request.window}"] if request.window is not None else []
         limits = self._limits
         process = await asyncio.create_subprocess_exec(

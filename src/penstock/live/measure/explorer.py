@@ -28,7 +28,7 @@ from penstock.live.measure.io_node_work import IoNodeWork, counters, io_node_wor
 from penstock.live.measure.mpi import mpi_command
 from penstock.live.measure.observation_poller import ObservationPoller
 from penstock.live.measure.rank import Plan, RankOperation, RankResult
-from penstock.live.measure.scratch import INTERRUPTS, InterruptedRun
+from penstock.live.measure.scratch import check_interrupted
 from penstock.live.measure.slurm_hosts import HostPlacement
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
@@ -181,8 +181,7 @@ class Explorer:
             outcome = runner.run(
                 self._state, self._command(plan), name=cell.phase, io_nodes=cell.io_nodes
             )
-            if outcome.status - 128 in INTERRUPTS:
-                raise InterruptedRun(outcome.status - 128)
+            check_interrupted(outcome)
             ranks = collect(plan, outcome.status)
             used = users(ranks)
             reads = used if plan.order else {}  # each rank read once to connect

@@ -23,7 +23,7 @@ from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment, check_emulation, check_roots
 from penstock.live.measure.observation_poller import ObservationPoller
 from penstock.live.measure.pattern_survey import mid_run
-from penstock.live.measure.scratch import INTERRUPTS, InterruptedRun, in_memory
+from penstock.live.measure.scratch import check_interrupted, in_memory
 from penstock.live.measure.survey import Survey
 from penstock.live.protocol.state_directory import StateDirectory
 
@@ -119,8 +119,7 @@ def observe(
     finally:
         for left in root.iterdir():
             left.unlink()
-    if outcome.status - 128 in INTERRUPTS:
-        raise InterruptedRun(outcome.status - 128)
+    check_interrupted(outcome)
     if outcome.status:
         raise launcher.LaunchError(f"{cell.kind}: the ranks ended with status {outcome.status}")
     candidates = [one for node in poller.observations() for one in mid_run(node)]

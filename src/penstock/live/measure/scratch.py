@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.errors import InputError
+from penstock.live.agent.runner import Outcome
 from penstock.live.protocol.state_directory import StateDirectory
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -23,6 +24,18 @@ class InterruptedRun(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
+
+
+def check_interrupted(outcome: Outcome) -> None:
+    """Raise InterruptedRun if a signal ended a job.
+
+    Its exit status alone does not say: a Python that is interrupted while it starts ends with 1.
+    """
+    number = outcome.status - 128
+    if number not in INTERRUPTS and outcome.status and outcome.signal is not None:
+        number = outcome.signal
+    if number in INTERRUPTS:
+        raise InterruptedRun(number)
 
 
 @contextmanager

@@ -54,6 +54,8 @@ class Decisions:
     error: str = ""
     """What a policy raised first."""
     moves: int = 0
+    needs: Sequence[str] = ()
+    """What the policies must know of a job."""
 
     def note(self, job: JobId, allotment: Allotment) -> None:
         """Note what a job got."""
@@ -103,7 +105,9 @@ def candidates(
     ran = base if acted else msgspec.structs.replace(base, allocation=None, placement=None)
     if not allocations:
         if ran.allocation is None:
-            raise InputError("no allocation policy acted in the record; give --allocation, too")
+            raise InputError(
+                "no allocation policy acted in the record; name one, too (--allocation)"
+            )
         allocations = [ran.allocation.policy]
     headers = {_name(ran, bool(placements)): ran}
     for allocation in allocations:
@@ -153,6 +157,19 @@ def policies(header: Header) -> list[str]:
     return [spec.policy for spec in specs if spec is not None] if header.allocation else []
 
 
+def needs(header: Header) -> list[str]:
+    """Return what the allocator and the placer of a header must know of a job, sorted."""
+    if header.allocation is None:
+        return []
+    specs = {"allocation": header.allocation, "placement": header.placement}
+    known = [
+        getattr(registry.policy(kind, spec.policy, spec.options), "needs", ())
+        for kind, spec in specs.items()
+        if spec is not None
+    ]
+    return sorted({need for each in known for need in each})
+
+
 def compare(
     recording: Recording,
     ran: Ran,
@@ -167,7 +184,7 @@ def compare(
     decisions: dict[str, Decisions] = {}
     skipped: dict[str, str] = {}
     for name, header in headers.items():
-        noted = Decisions()
+        noted = Decisions(needs=needs(header))
         try:
             outcomes[name] = _simulate(recording, header, sharing, task, noted)
         except InputError as error:

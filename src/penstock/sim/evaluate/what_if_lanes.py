@@ -1,8 +1,8 @@
 """Lanes for `what-if --lanes`: what each job did when, recorded and simulated.
 
 A lane is computing except in its stretches. A stretch is [job, kind, start, end, share]: the job's
-place in the list of jobs; "io" or "wait"; seconds of the record; the mean share of the
-file system. Where jobs have several resources, a lane shows the first.
+place in the list of jobs; "io" or "wait"; seconds of the record; the mean share of
+what serves it: the file system, or the job's I/O nodes that serve it at the time.
 """
 
 from bisect import bisect_left
@@ -86,15 +86,33 @@ def _simulated(run: Run, place: Mapping[int, int]) -> tuple[Intervals, Intervals
     waits: Intervals = []
     transfers: Intervals = []
     for j in place:
-        first = workload.resources_of(j)[:1]
-        rows = np.flatnonzero((line.job == j) & (line.resource == (first[0] if first else -1)))
-        starts, ends = line.start[rows].tolist(), line.end[rows].tolist()
-        shares = line.share[rows].tolist()
+        rows = np.flatnonzero(line.job == j)
+        columns = line.start[rows], line.end[rows], line.share[rows]
+        one = len(np.unique(line.resource[rows])) <= 1
+        starts, ends, shares = map(np.ndarray.tolist, columns if one else _together(*columns))
         transfers += [(j, *row) for row in zip(starts, ends, shares, strict=True)]
         part = slice(*workload.offsets[j : j + 2])
         phases = zip(run.request[part].tolist(), run.end[part].tolist(), strict=True)
         waits += ((j, a, b, 0.0) for a, b in _gaps(phases, starts, ends))
     return waits, transfers
+
+
+def _together(starts: Floats, ends: Floats, shares: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return when any of a job's resources serves it, with the mean share of those that do."""
+    bounds = np.unique(np.concatenate((starts, ends)))
+    begin, end = np.searchsorted(bounds, starts), np.searchsorted(bounds, ends)
+    serving, total = np.zeros(len(bounds), dtype=int), np.zeros(len(bounds))
+    np.add.at(serving, begin, 1)
+    np.subtract.at(serving, end, 1)
+    np.add.at(total, begin, shares)
+    np.subtract.at(total, end, shares)
+    serving, total = serving.cumsum()[:-1], total.cumsum()[:-1]
+    served_then = np.flatnonzero(serving)
+    return (
+        bounds[served_then],
+        bounds[served_then + 1],
+        total[served_then] / serving[served_then],
+    )
 
 
 def _gaps(

@@ -61,8 +61,6 @@ from penstock.studies.study import Study
 PHASES, PAUSE = 3, 0.4
 OTHER_PERIOD, OTHER_VOLUME = 4.0, 2 * 2**20
 """The job beside those that are learnt writes for an eighth of a second every so often."""
-RUNS = 5
-"""Runs of each application from which it is learnt, whatever comes out."""
 POLL, LONGEST = 0.05, 300.0
 """Seconds between two looks at the jobs of a queue, and until it must have ended."""
 Rows = list[dict[str, Value]]
@@ -113,7 +111,7 @@ def cold_start(site: EmulatedSite, plan: Plan, true: Mapping[str, Bandwidths]) -
         other = site.start(
             OTHER, volume=OTHER_VOLUME, phases=round(LONGEST / OTHER_PERIOD), compute=OTHER_PERIOD
         )
-        for run in range(1, RUNS + 1):
+        for run in range(1, plan.runs + 1):
             for application in plan.applications:
                 row = learn(site, plan, application)
                 error = off(site, application.name, true)
@@ -135,7 +133,7 @@ def cold_start(site: EmulatedSite, plan: Plan, true: Mapping[str, Bandwidths]) -
                     "true": bandwidth,
                     "learnt": None if point is None else point.median,
                     "observations": 0 if point is None else point.observations,
-                    "run": RUNS,
+                    "run": plan.runs,
                 }
             )
     return rows

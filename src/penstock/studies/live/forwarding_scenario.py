@@ -42,6 +42,8 @@ class Plan:
     queues: Sequence[Queue]
     scale: float  # of all volumes
     repetitions: int
+    runs: int = 5
+    """Runs of each application from which it is learnt, whatever comes out."""
 
 
 EACH = (WIDE, SERIAL, SHARED, UNEVEN)
@@ -62,6 +64,7 @@ PLANS: Mapping[Size, Plan] = {
         ),
         scale=0.5,
         repetitions=1,
+        runs=3,
     ),
     "fast": Plan(applications=EACH, queues=QUEUES, scale=1.0, repetitions=1),
     "full": Plan(applications=EACH, queues=QUEUES, scale=2.0, repetitions=5),

@@ -90,9 +90,7 @@ class Plan:
 
 
 PLANS: Mapping[Size, Plan] = {
-    "quick": Plan(
-        loads=(0.6,), allocators=("static", "t-cpu"), placers=PLACERS, seconds=5.0, repetitions=1
-    ),
+    "quick": Plan(loads=(0.6,), allocators=("t-cpu",), placers=PLACERS, seconds=5.0, repetitions=1),
     "fast": Plan(loads=LOADS, allocators=ALLOCATORS, placers=PLACERS, seconds=6.0, repetitions=1),
     "full": Plan(loads=LOADS, allocators=ALLOCATORS, placers=PLACERS, seconds=30.0, repetitions=3),
 }

@@ -40,7 +40,7 @@ HORIZON, WINDOW = 6400 / TIME, (1300 / TIME, 6300 / TIME)
 PARTS: Mapping[Size, float] = {"quick": 0.125, "fast": 0.5, "full": 1.0}
 """The part of the horizon, and of its window, that jobs run for."""
 POINTS: Mapping[Size, Sequence[int]] = {
-    "quick": (4, 12),
+    "quick": (8,),
     "fast": (0, 8, 12, 16),
     "full": range(JOBS + 1),
 }

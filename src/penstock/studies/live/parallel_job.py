@@ -91,16 +91,24 @@ def main() -> None:
 def _run(plan: dict[str, Any], notes: mmap.mmap) -> int:
     """Run the processes; return the status of the last that failed, or zero."""
     all_processes = get_context("fork").Barrier(plan["processes"])
-    children = []
+    children: list[int] = []
+
+    def terminate(*_: object) -> None:
+        for child in children:  # they would go on without it
+            _end(child)
+        os._exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, terminate)
     for rank in range(plan["processes"]):
         ready, is_ready = os.pipe()
         child = os.fork()
         if child == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             _child(plan, rank, all_processes, notes, is_ready)
+        children.append(child)
         os.close(is_ready)
         os.read(ready, 1)
         os.close(ready)
-        children.append(child)
     failed = 0
     for _ in children:
         _, status = os.wait()

@@ -25,7 +25,13 @@ from penstock.live.http.what_if_choices import (
     check_policies,
     policy_choices,
 )
-from penstock.live.http.what_if_runs import WhatIf, WhatIfRequest, WhatIfRuns, WhatIfStarted
+from penstock.live.http.what_if_runs import (
+    ONE_KIND,
+    WhatIf,
+    WhatIfRequest,
+    WhatIfRuns,
+    WhatIfStarted,
+)
 from penstock.live.protocol.tokens import Bearer
 
 if TYPE_CHECKING:
@@ -108,9 +114,14 @@ class DashboardApi:
         return await asyncio.to_thread(self._records.runs)
 
     @operation("POST", "/v1/what-if", fails=(404, 409))
-    async def start_what_if(self, client: Bearer | None, body: WhatIfRequest) -> WhatIfStarted:
+    async def start_what_if(
+        self, client: Bearer | None, body: Annotated[WhatIfRequest, ONE_KIND]
+    ) -> WhatIfStarted:
         """Simulate a record under other policies; changes nothing on the site."""
-        check_policies(body.policies, await self.policies(client))
+        choices = await self.policies(client)
+        check_policies("sharing", body.policies, choices)
+        check_policies("allocation", body.allocation, choices)
+        check_policies("placement", body.placement, choices)
         id = await self._what_ifs.start(body)
         name = "an anonymous client" if client is None else client.name
         log.info("API: %s started what-if %s of run %s", name, id, body.run)

@@ -25,15 +25,16 @@ export function verdict({ gain, beyond_model_error: beyond }, metric) {
 }
 
 export class Comparison {
-  constructor({ policies, result }) {
+  constructor({ result }) {
     this.result = result;
     // What ran comes first: all others are compared with it.
-    this.policies = [result.ran, ...policies.filter((name) => name !== result.ran && result.policies[name])];
+    this.policies = [result.ran, ...Object.keys(result.policies).filter((name) => name !== result.ran)];
     this.readout = h("output", { class: "readout" });
     this.element = h(
       "div", { class: "comparison" },
       card("Model check", { class: "area-check" }, [], this.check(), this.notes()),
-      card("Metrics", { class: "area-metrics" }, [chip("simulated", "simulated")], this.metrics()),
+      card("Metrics", { class: "area-metrics" }, [chip("simulated", "simulated")], this.metrics(), this.skipped()),
+      result.kind === "allocation" ? card("What policies know", { class: "area-known" }, [chip("simulated", "simulated")], this.known()) : null,
       card("Jobs that gain and lose", { class: "area-changes" }, [chip("simulated", "simulated"), h("span", { class: "note" }, `run time, compared with ${result.ran}, simulated; only what exceeds the model error`)], this.changes()),
       this.lanes(),
     );
@@ -74,9 +75,43 @@ export class Comparison {
     return table("Metrics of the simulated policies", heads, rows, { class: "metrics" });
   }
 
+  /** Return the policies that could not be simulated, with the reasons. */
+  skipped() {
+    const { skipped } = this.result;
+    if (skipped.length === 0) return null;
+    return h("ul", { class: "plain-list note skipped" }, skipped.map(({ policy, reason }) => h("li", {}, `${policy} is not simulated: ${reason}`)));
+  }
+
+  /** Return what each allocation policy must know of a job, and of how many jobs it does not. */
+  known() {
+    const { policies, ran, record } = this.result;
+    const listed = (counts, text) => Object.entries(counts).map(text).join(", ");
+    const rows = this.policies.map((policy) => {
+      const { needs, decisions } = policies[policy];
+      const { unmet_needs: unmet, jobs_by_fallback: fallback, reasons, moves } = decisions;
+      return [
+        policy === ran ? `${policy}, which ran` : policy,
+        needs.join(", ") || "nothing",
+        listed(unmet, ([need, jobs]) => `${need} of ${format.some(jobs, "job")}`) || format.NONE,
+        format.some(fallback, "job"),
+        listed(reasons, ([reason, times]) => `${reason} ${format.count(times)}\u00d7`) || "as recorded",
+        format.count(moves),
+      ];
+    });
+    const heads = ["", "must know", "not known", "decided by the fallback policy", "reasons of decisions", "moves of running jobs"];
+    const without = record.cuts.jobs_without_curve ?? 0;
+    return [
+      table("What allocation policies know of jobs", heads, rows, { class: "known-table" }),
+      h("p", { class: "note" }, without === 0
+        ? "The curves of all jobs are known at the I/O nodes that they had."
+        : `${format.some(without, "job")} without a known curve: the I/O takes as long as recorded on any number of I/O nodes.`),
+    ];
+  }
+
   notes() {
     const { record } = this.result;
-    const notes = [`${format.some(record.jobs, "job")}, ${format.some(record.iterations, "iteration")}; the controller's policy was ${record.policy}.`];
+    const notes = [`${format.some(record.jobs, "job")}, ${format.some(record.iterations, "iteration")}; the controller's sharing policy was ${record.policy}.`];
+    if (this.result.kind === "allocation") notes.push(`Simulated under ${this.result.sharing}, the sharing policy that ran.`);
     notes.push(...(record.notes ?? []));
     return h("ul", { class: "plain-list note" }, notes.map((note) => h("li", {}, note)));
   }

@@ -1,4 +1,5 @@
-// What-if: a record of this site, simulated under two policies, side by side.
+// What-if: a record of this site, simulated under two policies, side by side: sharing
+// policies, or allocation or placement policies under the sharing policy that ran.
 
 import { request } from "./request.js";
 import { card, h, setText } from "./dom.js";
@@ -7,6 +8,13 @@ import * as format from "./format.js";
 
 const INTERVAL = 400;
 const DAY = 86400;
+const KINDS = [["sharing", "sharing policies"], ["allocation", "allocation policies"], ["placement", "placement policies"]];
+const OWN = "own"; // jobs keep the I/O nodes that they had
+const OTHERS = {
+  sharing: ["set-10", "fair-share"],
+  allocation: ["mckp", "where-known", OWN],
+  placement: ["greedy-non-clairvoyant", "random"],
+};
 
 /** Return the choices: each run as a whole, and its days if there are several. */
 export function choices(records) {
@@ -26,12 +34,23 @@ export function preferred(options, now) {
   return options.find(({ covers }) => covers === yesterday) ?? options[0];
 }
 
+/** Return which policy of a kind acted on a record; null: none, or it is not known. */
+export function acted(kind, { policy, mode, allocation, placement } = {}) {
+  const enforced = [null, undefined, "enforce"].includes(mode);
+  // Nobody waits in other modes than enforce, and jobs may use all I/O nodes: what ran is fair-share, and own.
+  if (kind === "sharing") return enforced ? policy : "fair-share";
+  if (kind === "allocation") return (enforced && allocation) || OWN;
+  return (enforced && allocation && placement) || null;
+}
+
 export class WhatIf {
   constructor({ model }) {
     this.model = model;
     this.id = null;
     this.timer = 0;
     this.record = h("select", { id: "record", onchange: () => this.preselect() });
+    this.kind = h("select", { id: "kind", onchange: () => this.preselect() }, KINDS.map(([name, label]) => h("option", { value: name }, label)));
+    this.allocation = h("select", { id: "with-allocation" });
     this.first = h("select", { id: "first" });
     this.second = h("select", { id: "second" });
     this.window = h("input", { id: "window", type: "text", placeholder: "all, or 9 h:17 h", size: 16, title: "A window of the record, from its beginning: 9 h:17 h" });
@@ -39,15 +58,17 @@ export class WhatIf {
     this.cancel = h("button", { type: "button", disabled: true, onclick: () => this.stop() }, "Cancel");
     this.state = h("p", { class: "what-state", role: "status" });
     const field = (id, label, control) => h("div", { class: "field" }, h("label", { for: id }, label), control);
+    this.pair = field("with-allocation", "With allocation", this.allocation);
     this.form = h(
       "form", { class: "what-form", onsubmit: (event) => this.start(event) },
-      field("record", "Record", this.record), field("first", "Policy", this.first),
+      field("record", "Record", this.record), field("kind", "Compare", this.kind), this.pair,
+      field("first", "Policy", this.first),
       field("second", "Other policy", this.second), field("window", "Window", this.window), this.run, this.cancel,
     );
     this.result = h("div", { class: "what-result" });
     this.element = h(
       "div", { class: "what" },
-      card("What would other policies have done?", {}, [], h("p", { class: "note" }, "The record of this site's jobs is simulated under both policies, at the lowest priority. Nothing on the site changes."), this.form, this.state),
+      card("What would other policies have done?", {}, [], h("p", { class: "note" }, "The record of this site's jobs is simulated under both policies, at the lowest priority; allocation and placement policies under the sharing policy that ran. Nothing on the site changes."), this.form, this.state),
       this.result,
     );
   }
@@ -75,19 +96,17 @@ export class WhatIf {
     if (this.model.head === null || this.loading || this.running) return;
     this.loading = true;
     const before = this.choices?.[Number(this.record.value)];
-    const policies = [this.first.value, this.second.value];
+    const selects = [this.allocation, this.first, this.second];
+    const policies = selects.map(({ value }) => value);
     try {
       const [records, known] = await Promise.all([request("/v1/records"), request("/v1/policies")]);
       this.records = records;
-      this.policies = known.filter(({ kind }) => kind === undefined || kind === "sharing");
+      this.policies = known;
       this.choices = choices(records);
       const chosen = this.choices.find(({ run, day }) => run === before?.run && day === before.day) ?? preferred(this.choices, this.model.now);
       this.record.replaceChildren(...this.choices.map((each, k) => h("option", { value: k, selected: each === chosen }, each.label)));
-      for (const select of [this.first, this.second]) {
-        select.replaceChildren(...this.policies.map(({ name, summary }) => h("option", { value: name, title: summary }, name)));
-      }
-      if (before === undefined) this.preselect();
-      else [this.first.value, this.second.value] = policies;
+      this.preselect();
+      if (before !== undefined) for (const [k, select] of selects.entries()) select.value = policies[k];
       this.run.disabled = records.length === 0;
       if (this.state.textContent.startsWith("There is no record")) setText(this.state, "");
       if (records.length === 0) setText(this.state, "There is no record yet: the first job of this site starts one.");
@@ -97,15 +116,35 @@ export class WhatIf {
     this.loading = false;
   }
 
-  /** Choose the policy that ran, and another one. */
+  /** List the policies of the kind, and choose the one that ran, and another one. */
   preselect() {
-    const { policy, mode } = this.choices[Number(this.record.value)]?.record ?? {};
-    // Nobody waits in other modes than enforce: what ran is fair-share.
-    const ran = [null, undefined, "enforce"].includes(mode) ? policy : "fair-share";
-    const names = this.policies.map(({ name }) => name);
-    const first = names.includes(ran) ? ran : names[0];
+    const { record } = this.choices?.[Number(this.record.value)] ?? {};
+    const kind = this.kind.value;
+    const list = (select, of) => {
+      const policies = (this.policies ?? []).filter((each) => each.kind === of);
+      const title = ({ summary, needs }) => `${summary} It must know: ${needs.join(", ") || "nothing"}.`;
+      select.replaceChildren(...policies.map((each) => h("option", { value: each.name, title: title(each) }, each.name)));
+      return policies.map(({ name }) => name);
+    };
+    const names = list(this.first, kind);
+    list(this.second, kind);
+    const ran = acted(kind, record);
+    const first = names.includes(ran) ? ran : OTHERS[kind].find((name) => names.includes(name)) ?? names[0];
     this.first.value = first ?? "";
-    this.second.value = ["set-10", "fair-share", ...names].find((name) => name !== first && names.includes(name)) ?? "";
+    this.second.value = [...OTHERS[kind], ...names].find((name) => name !== first && names.includes(name)) ?? "";
+    this.pair.hidden = kind !== "placement";
+    // Placement policies need to be told how many I/O nodes each job gets.
+    const allocations = list(this.allocation, "allocation").filter((name) => name !== OWN);
+    this.allocation.querySelector(`option[value=${OWN}]`)?.remove();
+    const given = acted("allocation", record);
+    this.allocation.value = (allocations.includes(given) ? given : ["one", ...allocations].find((name) => allocations.includes(name))) ?? "";
+  }
+
+  /** Return the policies of a request, by kind. */
+  chosen() {
+    const both = [this.first.value, this.second.value];
+    if (this.kind.value === "sharing") return { policies: both };
+    return this.kind.value === "allocation" ? { allocation: both } : { allocation: [this.allocation.value], placement: both };
   }
 
   async start(event) {
@@ -122,7 +161,7 @@ export class WhatIf {
     this.result.replaceChildren();
     try {
       const { run, day } = this.choices[Number(this.record.value)];
-      const body = { run, day, policies: [this.first.value, this.second.value], window: this.window.value.trim() || null };
+      const body = { run, day, ...this.chosen(), window: this.window.value.trim() || null };
       const { id } = await request("/v1/what-if", { method: "POST", body });
       this.id = id;
       this.busy(true);
@@ -172,7 +211,8 @@ export class WhatIf {
     if (id !== this.id) return;
     this.busy(answer.state === "running");
     if (answer.state === "running") {
-      setText(this.state, `Simulating ${answer.policies.join(" and ")}, ${format.span(answer.seconds)} so far.`);
+      const [of] = [answer.policies, answer.placement, answer.allocation].filter((names) => names?.length);
+      setText(this.state, `Simulating ${of.join(" and ")}, ${format.span(answer.seconds)} so far.`);
       this.later();
     } else if (answer.state === "done") {
       setText(this.state, `Simulated in ${format.span(answer.seconds)}.`);
