@@ -65,6 +65,16 @@ def test_few_requests_are_never_wrong(kind: Kind) -> None:
     assert set(detected(kind, requests=3)) <= {kind.pattern, UNKNOWN}
 
 
+def test_the_last_parts_of_large_requests_are_no_pattern() -> None:
+    """An interval in which each of 8 clients had the second half of one strided request alone:
+    every part follows another one, and the model said "shared-contiguous" once on a busy machine.
+    """
+    seen = observed(KINDS["on-grid-own-files"])
+    halves = replace(seen, writes=10, reads=0, clients=8, sequential=0.9, strided=0.1, shared=1.0)
+    assert model.shipped().detect(halves).pattern == UNKNOWN
+    assert model.shipped().detect(replace(halves, writes=16)).pattern == "shared-contiguous"
+
+
 def test_who_comes_first_does_not_change_what_a_process_does() -> None:
     kind = KINDS["small-strides"]
     run = kind.run(ranks=8, operation="write", seed=1)

@@ -11,6 +11,10 @@ from penstock.model.observation import UNKNOWN
 
 NEARLY_ALL = 0.9
 """Part of the requests that must do what a pattern means."""
+FEWEST = 2
+"""Requests of each client without which none is said to be sequential. A large request is carried in parts, and
+one part of each client may be all that an interval has: a part that follows another one of the same
+request. With n requests of c clients at most (n + c) / 2 follow so, which is below nearly all."""
 
 
 def pattern(observation: Observation) -> tuple[str, float] | None:
@@ -20,7 +24,8 @@ def pattern(observation: Observation) -> tuple[str, float] | None:
         return None
     # With one client nothing shows whether others use its file elsewhere.
     alone = observation.clients == 1
-    if sequential >= NEARLY_ALL and not alone:
+    few = observation.reads + observation.writes < FEWEST * observation.clients
+    if sequential >= NEARLY_ALL and not alone and not few:
         if shared >= NEARLY_ALL:
             return "shared-contiguous", sequential
         if shared <= 1 - NEARLY_ALL:
