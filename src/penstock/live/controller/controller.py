@@ -85,6 +85,7 @@ class Controller:
         self.turn_service = TurnService(
             deployment.config,
             io_nodes=deployment.all_io_nodes,
+            file_systems=deployment.all_file_systems,
             send=self._send,
             set_weights=self._weights.set,
             path=self._path,
@@ -361,6 +362,7 @@ class Controller:
         return job, messages.JobAccepted(
             job=job.id,
             roots=self.deployment.roots,
+            file_systems=self.deployment.file_system_of_roots(),
             nodes=mapped.nodes,
             stripe=mapped.stripe,
             environment=self.environment.job(job.id),

@@ -17,6 +17,7 @@ from penstock.config.sections import MODES
 from penstock.core.arbiter import EXPLORE
 from penstock.core.ledger import knows
 from penstock.errors import InputError
+from penstock.identities import FileSystemId
 from penstock.learn.observations import ObservedPhase
 from penstock.live.controller.arbitration import Allocations, with_arbitration
 from penstock.live.controller.core_inputs import policy_job, record_header
@@ -28,8 +29,8 @@ from penstock.live.controller.modes import DEFAULT, Modes
 from penstock.live.controller.multi_host_jobs import MultiHostJob, MultiHostJobs
 from penstock.live.controller.policy_watch import Watch, failure_text, unwatched
 from penstock.live.controller.status import TurnWaits, with_progress, with_turn
-from penstock.live.controller.turn_state import PhaseReport, Release, TurnState
-from penstock.live.controller.turns import FILE_SYSTEM, Turns
+from penstock.live.controller.turn_state import Phase, PhaseReport, Release, TurnState
+from penstock.live.controller.turns import Turns
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.messages import COUNTER_INTERVAL
@@ -39,6 +40,7 @@ from penstock.model import (
     Action,
     Admit,
     Assign,
+    FileSystem,
     Hold,
     Job,
     JobId,
@@ -70,6 +72,7 @@ class TurnService:
         config: Config,
         *,
         io_nodes: int,
+        file_systems: Sequence[FileSystem] = (),
         send: Callable[[JobId, messages.Message], None],
         set_weights: Callable[[Mapping[JobId, float], OutOfTurn], None],
         path: Callable[[JobId], IoNodePath],
@@ -88,7 +91,12 @@ class TurnService:
         self._watch = watch
         self._clock = clock
         header = record_header(
-            config, io_nodes, epoch=wall_clock() - clock(), now=clock(), emulated=emulated
+            config,
+            io_nodes,
+            epoch=wall_clock() - clock(),
+            now=clock(),
+            file_systems=file_systems,
+            emulated=emulated,
         )
         self.header = with_arbitration(header, config)
         knows(config.sharing.sharing().needs)
@@ -119,7 +127,13 @@ class TurnService:
         self._by_io_node = config.sharing.scope == "io-node"
         self._out_of_turn: dict[ResourceId, set[JobId]] = {}
         """What the I/O nodes were sent, by I/O node."""
-        self._slicer = GateSlicer(self._direct_weights, self._set_gate)
+        self._file_systems = [FileSystemId(k) for k in range(max(len(file_systems), 1))]
+        # A job that is direct competes with those on the same file system.
+        by_file_system = len(self._file_systems) > 1 and not self._by_io_node
+        self._slicers = {
+            each: GateSlicer(partial(self._direct_weights, each), partial(self._set_gate, each))
+            for each in (self._file_systems if by_file_system else [None])
+        }
         self._multi_host = MultiHostJobs()
         self._jobs: dict[JobId, JobEntry] = {}
         self._serial = 0
@@ -250,8 +264,9 @@ class TurnService:
         if whole is None:
             return
         resumes = whole.resumes(job.id, message.phase)
-        if not whole.begin_phase(job.id, message.phase):
-            self._join_phase(job.id, message.phase, whole)
+        if not whole.begin_phase(job.id, message.phase, self._used(message)):
+            if not self._widen(whole):
+                self._join_phase(job.id, message.phase, whole)
             return
         paths = self._paths(whole.id)
         self.turns.states[whole.id].use(same_count(paths))
@@ -262,7 +277,7 @@ class TurnService:
                 whole.id,
                 whole.phase,
                 message.bytes,
-                resources=self._resources(paths),
+                resources=self._resources(whole, paths),
                 resumes=resumes,
                 transferring=message.transferring if self._is_enforced(whole.id) else None,
                 mode=self._mode(whole.id),
@@ -273,6 +288,20 @@ class TurnService:
             phase.paths = paths
         if phase is not None and phase.released:  # it went on transferring: no action says so
             self._update_weights({whole.id: phase.weight})
+
+    def _used(self, message: messages.PhaseBegan) -> frozenset[FileSystemId]:
+        """Return what a phase uses: of an agent that does not say, all file systems."""
+        named = frozenset(message.file_systems or ()) & frozenset(self._file_systems)
+        return named or frozenset(self._file_systems)
+
+    def _widen(self, whole: MultiHostJob) -> bool:
+        """Ask for turns on file systems that are new to a job's phase, if there are any."""
+        phase = self.turns.states[whole.id].phase
+        if self._by_io_node or phase is None or set(whole.file_systems) <= set(phase.resources):
+            return False
+        resources: tuple[ResourceId, ...] = tuple(sorted({*whole.file_systems, *phase.resources}))
+        self._decide(partial(self.turns.widen, self._clock(), whole.id, resources))
+        return True
 
     def phase_ended(self, job: JobEntry, message: messages.PhaseEnded) -> None:
         """A job's phase is over, on this host at least."""
@@ -299,7 +328,9 @@ class TurnService:
         if whole is None or len(whole.in_phase) != 1:
             return
         if not message.lends:
-            self._slicer.idle(whole.id)
+            on = message.file_system if message.file_system in self._slicers else None
+            if on in self._slicers:
+                self._slicers[on].idle(whole.id)
         elif self._is_awaited(whole.id) and whole.yield_turn(job.id, message.phase):
             self._send(job.id, messages.Hold(phase=message.phase, turn_lent=True))
             self._decide(partial(self.turns.yield_turn, self._clock(), whole.id))
@@ -371,7 +402,9 @@ class TurnService:
 
     async def run_slices(self) -> None:
         """Keep the shares of direct jobs, until cancelled."""
-        await self._slicer.run()
+        async with asyncio.TaskGroup() as tasks:
+            for slicer in self._slicers.values():
+                tasks.create_task(slicer.run())
 
     # From decisions to messages.
 
@@ -385,33 +418,88 @@ class TurnService:
             text = failure_text(self._watch, self.turns.manager.rule.policy, error)
             log.error("policy %s failed; waiting jobs go on without a turn\n%s", self.policy, text)
             actions = self.turns.release_all(self._clock())
+            for id in filter(self._has_other_turns, self.turns.states):
+                self._tell_turn(id)
         if (seconds := self._clock() - began) > self.lease / HEARTBEATS:
             log.warning(
                 "slow policy: a decision of %s took %.2g s; all gates open after %g s without a "
                 "heartbeat, and none is sent meanwhile",
                 *(self.policy, seconds, self.lease),
             )
-        self._slicer.changed()
+        for slicer in self._slicers.values():
+            slicer.changed()
         weights: dict[JobId, float] = {}
         for action in actions:
             match action:
-                case Admit(job=id, weight=weight):
-                    if self.turns.begins_turn(id) and id not in weights:
-                        self._send_turn(id, messages.Turn(phase=0, weight=weight))
+                case Admit(job=id):
+                    if self._begins_turn(id) and id not in weights:
+                        self._tell_turn(id)
+                    phase = self._phase(id)
+                    weights[id] = action.weight if phase is None else phase.weight
+                case Release(job=id, weight=weight):
                     weights[id] = weight
-                case Release(job=id, weight=weight, failed=failed):
-                    weights[id] = weight
-                    turn = messages.Turn(phase=0, weight=weight, overdue=True, failed=failed)
-                    self._send_turn(id, turn)
-                case Hold(job=id) if self.turns.is_waiting(id):
-                    behind = self.turns.manager.ahead_of(id)
-                    self._send_turn(id, messages.Hold(phase=0, behind=behind))
+                    self._tell_release(action)
+                case Hold(job=id):
+                    self._tell_hold(id)
                 case Assign():
                     self._give(action)
                 case WakeAt(time=due):
                     delay = max(due - self._clock(), 0.0)
                     asyncio.get_running_loop().call_later(delay, self._wake)
         self._update_weights(weights)
+
+    def _begins_turn(self, id: JobId) -> bool:
+        """Tell whether the last event gave a job a turn that it does not know of yet."""
+        phase = self._phase(id)
+        if self._by_io_node or phase is None:
+            return self.turns.begins_turn(id)
+        return phase.told != phase.turns
+
+    def _has_other_turns(self, id: JobId) -> bool:
+        """Tell whether a job transfers, and knows of turns on other file systems than it has."""
+        phase = self._phase(id)
+        return phase is not None and bool(phase.turns and phase.told) and self._begins_turn(id)
+
+    def _tell_turn(self, id: JobId) -> None:
+        """Tell a job on which file systems it has its turn."""
+        phase = self._phase(id)
+        weight = 1.0 if phase is None else phase.weight
+        on = None if phase is None else self._named(phase.turns)
+        if phase is not None and not self._by_io_node:
+            phase.told = frozenset(phase.turns)
+        self._send_turn(id, messages.Turn(phase=0, weight=weight, file_systems=on))
+
+    def _tell_release(self, release: Release) -> None:
+        """Tell a job to transfer without its turn."""
+        phase = self._phase(release.job)
+        turn = messages.Turn(
+            phase=0,
+            weight=release.weight,
+            overdue=True,
+            failed=release.failed,
+            file_systems=None if phase is None else self._named(phase.resources),
+        )
+        self._send_turn(release.job, turn)
+
+    def _tell_hold(self, id: JobId) -> None:
+        """Tell a job that it waits, or on which file systems alone it may transfer."""
+        phase = self._phase(id)
+        if phase is not None and phase.is_waiting:
+            phase.told = frozenset()
+            behind = self.turns.manager.ahead_of(id)
+            self._send_turn(id, messages.Hold(phase=0, behind=behind))
+        elif self._has_other_turns(id):
+            self._tell_turn(id)
+
+    def _named(self, resources: Iterable[ResourceId]) -> list[FileSystemId] | None:
+        """Return the file systems among a phase's resources; None: turns are not taken on them."""
+        if self._by_io_node or len(self._file_systems) == 1:
+            return None
+        return [FileSystemId(each) for each in sorted(resources)]
+
+    def _phase(self, id: JobId) -> Phase | None:
+        state = self.turns.states.get(id)
+        return None if state is None else state.phase
 
     def _give(self, assign: Assign) -> None:
         """Give all members of a job its I/O nodes."""
@@ -426,7 +514,9 @@ class TurnService:
         for member, number in self._multi_host.by_id[id].in_phase.items():
             self._send(member, msgspec.structs.replace(message, phase=number))
         if isinstance(message, messages.Turn):
-            self._slicer.opened(id)
+            opened = self._slicers if message.file_systems is None else message.file_systems
+            for each in opened:
+                self._slicers[each].opened(id)
 
     def _join_phase(self, member: JobId, number: int, whole: MultiHostJob) -> None:
         phase = self.turns.states[whole.id].phase
@@ -435,7 +525,8 @@ class TurnService:
             self._send(member, messages.Hold(phase=number, behind=behind))
         else:
             weight = 1.0 if phase is None else phase.weight
-            self._send(member, messages.Turn(phase=number, weight=weight))
+            on = None if phase is None else self._named(phase.turns or phase.resources)
+            self._send(member, messages.Turn(phase=number, weight=weight, file_systems=on))
 
     def _end_phase(self, member: JobId, report: PhaseReport) -> None:
         whole = self._multi_host.find(member)
@@ -455,10 +546,12 @@ class TurnService:
         if count is not None and phase.paths == self._paths(id):
             self._learn(self.turns.manager.jobs[id], count, state.observation(phase, report))
 
-    def _resources(self, paths: Mapping[JobId, IoNodePath]) -> tuple[ResourceId, ...]:
-        """Return what a phase on these paths takes turns on."""
+    def _resources(
+        self, whole: MultiHostJob, paths: Mapping[JobId, IoNodePath]
+    ) -> tuple[ResourceId, ...]:
+        """Return what the phase of a job on these paths takes turns on."""
         if not self._by_io_node:
-            return (FILE_SYSTEM,)
+            return whole.file_systems
         return tuple(sorted({number for path in paths.values() for number in path.numbers}))
 
     def _paths(self, id: JobId) -> dict[JobId, IoNodePath]:
@@ -500,19 +593,19 @@ class TurnService:
             if job.begin.protocol >= 2:
                 self._send(job.id, _HEARTBEAT[self.modes.of(job.begin.user)])
 
-    def _direct_weights(self) -> dict[JobId, float]:
+    def _direct_weights(self, on: FileSystemId | None) -> dict[JobId, float]:
         return {
             id: weight
-            for id, weight in self.turns.weights().items()
+            for id, weight in self.turns.weights(on).items()
             # Agents keep the gate of a phase without a turn open.
-            if self.turns.has_turn(id)
+            if self.turns.has_turn(id, on)
             and self._is_enforced(id)
             and same_count(self._paths(id)) == 0
         }
 
-    def _set_gate(self, id: JobId, open_: bool) -> None:
+    def _set_gate(self, on: FileSystemId | None, id: JobId, open_: bool) -> None:
         for member, number in self._multi_host.by_id[id].in_phase.items():
-            self._send(member, messages.Slice(phase=number, open=open_))
+            self._send(member, messages.Slice(phase=number, open=open_, file_system=on))
 
     def _update_weights(self, weights: Mapping[JobId, float]) -> None:
         """Divide jobs' weights among their members, and send those that changed."""
