@@ -8,6 +8,8 @@ from live.controller.turn_deployment import MAX_WAIT, Deployed, ScriptedJob
 from penstock.model import PhaseBegan
 from penstock.records import Record, replay
 
+MIB = 1 << 20
+
 
 @pytest.fixture
 def roots(site: Deployed, tmp_path: Path) -> tuple[Path, Path]:
@@ -85,12 +87,20 @@ def test_a_job_waits_only_on_the_file_system_that_another_one_uses(
     both.do("write 4")  # at home, where nobody is
     both.do(f"to {scratch / 'both'}")
     both.tell("write 4")
-    entry = site.until("both", lambda job: bool(job.behind))
-    assert entry.behind == [site.job("first").id]
+    entry = site.until("both", lambda job: job.waits_on == ["scratch"])
+    assert (entry.doing, entry.behind) == ("transferring", [site.job("first").id])
+    assert entry.file_systems == ["home", "scratch"]
     assert both.is_silent()
     first.do("end")
     assert both.answer() == "write"
     both.do("end")
+    entry = site.until("both", lambda job: job.bytes_by_file_system.get("scratch") == 4 * MIB)
+    assert entry.bytes_by_file_system == {"home": 4 * MIB, "scratch": 4 * MIB}
+    site.until("first", lambda job: job.bytes_by_file_system == {"scratch": 4 * MIB})
+    assert [(each.name, each.bytes) for each in site.status().file_systems] == [
+        ("home", 4 * MIB),
+        ("scratch", 8 * MIB),
+    ]
     for job in (first, both):
         assert job.finish()["fail_opens"] == 0
     assert used(site) == {"first": [(1,)], "both": [(0,), (0, 1)]}

@@ -73,7 +73,12 @@ class Controller:
         self.quotas = Quotas(deployment.config.live.user_jobs)
         store = WriteBehind(Store(deployment.store or f"sqlite:///{self.state.store}"))
         self.archive = JobArchive(store, wall_clock)
-        self.jobs = JobTable(store.serial, store.totals, clock=clock)
+        self.jobs = JobTable(
+            store.serial,
+            store.totals,
+            file_systems=[each.name for each in deployment.all_file_systems],
+            clock=clock,
+        )
         self.io_nodes = IoNodes(
             deployment,
             self.environment.io_node,

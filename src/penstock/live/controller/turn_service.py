@@ -127,6 +127,7 @@ class TurnService:
         self._by_io_node = config.sharing.scope == "io-node"
         self._out_of_turn: dict[ResourceId, set[JobId]] = {}
         """What the I/O nodes were sent, by I/O node."""
+        self._file_system_names = [each.name for each in file_systems] or ["default"]
         self._file_systems = [FileSystemId(k) for k in range(max(len(file_systems), 1))]
         # A job that is direct competes with those on the same file system.
         by_file_system = len(self._file_systems) > 1 and not self._by_io_node
@@ -363,7 +364,7 @@ class TurnService:
         if id is None or id not in self.turns.states:
             return record
         record = with_turn(
-            record,
+            self._with_file_systems(record, id),
             self.turns,
             id,
             mode=self.modes.of(record.user),
@@ -372,6 +373,35 @@ class TurnService:
             watch=self._watch,
         )
         return record if self.allocations is None else self._with_allocation(record, id)
+
+    def _with_file_systems(self, record: JobRecord, id: JobId) -> JobRecord:
+        """Return a job's record with the file systems that its phase uses."""
+        used, waits = self.file_systems(id)
+        return msgspec.structs.replace(
+            record,
+            file_systems=list(dict.fromkeys([*record.file_systems, *used])),
+            waits_on=waits if record.state == "running" else [],
+        )
+
+    def file_systems(self, id: JobId) -> tuple[list[str], list[str]]:
+        """Return the file systems that a job's phase uses, and those on which it has no turn."""
+        phase = self._phase(id)
+        if phase is None or self._by_io_node:
+            return [], []
+        names = self._file_system_names
+        used = {resource: names[resource] for resource in phase.resources}
+        waits = [] if phase.released else [r for r in phase.resources if r not in phase.turns]
+        return list(used.values()), [used[resource] for resource in waits]
+
+    def on_file_system(self, number: int) -> tuple[list[JobId], list[JobId]]:
+        """Return the jobs that transfer on a file system, and those that wait for it."""
+        transferring, waiting = list[JobId](), list[JobId]()
+        for id, state in self.turns.states.items():
+            if state.phase is None or self._by_io_node or number not in state.phase.resources:
+                continue
+            waits = number not in state.phase.turns and not state.phase.released
+            (waiting if waits else transferring).extend(sorted(self.members(id)))
+        return transferring, waiting
 
     def _with_allocation(self, record: JobRecord, id: JobId) -> JobRecord:
         assert self.allocations is not None

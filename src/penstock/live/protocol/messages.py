@@ -17,6 +17,7 @@ from penstock.identities import MOST_FILE_SYSTEMS, FileSystemId
 from penstock.io_node_settings import IoNodeSettings
 from penstock.learn.imported import MOST_IMPORTED, ImportedApplication
 from penstock.live.protocol.application_record import ApplicationRecord
+from penstock.live.protocol.file_system_record import FileSystemRecord
 from penstock.live.protocol.io_node_record import AllocationStatus, IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
@@ -380,6 +381,7 @@ class Status(Message, frozen=True, kw_only=True):
     emulated: str | None = None  # the argument of 'penstock up --emulate'
     jobs: list[JobRecord]
     io_nodes: list[IoNodeRecord]
+    file_systems: list[FileSystemRecord] = []
     forwarded_bytes: int
     direct_bytes: int
     fail_open_total: int

@@ -151,7 +151,7 @@ class SharedPages:
         self.version, self._clock_ns = version, clock_ns
         if not file_systems:
             file_systems = [FIRST_FILE_SYSTEM] * len(roots)
-        self.file_systems = tuple(sorted(set(file_systems)))
+        self.file_systems = tuple(sorted({*file_systems})) or (FIRST_FILE_SYSTEM,)
         """Those that have a root of the job."""
         self.attached = 0
         """Processes that were handed the pages."""

@@ -134,6 +134,7 @@ class TimelineBuilder:
             phase = history.turns.states[id].phase
             if phase is not None:
                 most = waits_at_most(phase, turn_service.longest_wait, history.clock())
+        phase_uses, waits_on = ([], []) if id is None else turn_service.file_systems(id)
         failed = private and job.state == "ended" and job.status
         # Not from the job's whole record: that asks the host for the user's number.
         return LaneJob(
@@ -147,6 +148,8 @@ class TimelineBuilder:
             processes=begin.processes,
             io_nodes=list(job.io_nodes),
             io_nodes_used=job.io_nodes_used,
+            file_systems=list(dict.fromkeys([*job.bytes_by_file_system, *phase_uses])),
+            waits_on=[] if over else waits_on,
             zero_bytes_reason=job.zero_bytes_reason if private else UNSET,
             doing=job.state if over else _DOING[lane.kind],
             since=lane.since,
