@@ -638,7 +638,12 @@ class TurnService:
             self._send(member, messages.Slice(phase=number, open=open_, file_system=on))
 
     def _update_weights(self, weights: Mapping[JobId, float]) -> None:
-        """Divide jobs' weights among their members, and send those that changed."""
+        """Divide jobs' weights among their members, and send those that changed.
+
+        An I/O node serves all file systems: a job on one is not in the way of those on others.
+        """
+        if not self._by_io_node and len(self._file_systems) > 1:
+            weights = self.turns.relative_weights()
         by_member: dict[JobId, float] = {}
         for id, weight in weights.items():
             members = self._multi_host.by_id[id].members

@@ -153,20 +153,23 @@ class Turns:
         state = self.states[job]
         phase = state.phase
         assert phase is not None
-        actions = self.yield_turn(now, job)
-        actions += self.phase_began(
-            now,
-            job,
-            phase.number,
-            phase.volume,
-            resources=resources,
-            resumes=True,
-            mode=phase.mode,
-        )
-        if state.phase is not None:
-            state.phase.paths = phase.paths
-            if phase.released:  # it goes on transferring where it does
-                state.phase.release(now, phase.weight)
+        actions: list[Action] = []
+        try:
+            actions += self.yield_turn(now, job)
+        finally:  # whatever a policy raises: the phase is there to be released
+            actions += self.phase_began(
+                now,
+                job,
+                phase.number,
+                phase.volume,
+                resources=resources,
+                resumes=True,
+                mode=phase.mode,
+            )
+            if state.phase is not None:
+                state.phase.paths = phase.paths
+                if phase.released:  # it goes on transferring where it does
+                    state.phase.release(now, phase.weight)
         return actions
 
     def yield_turn(self, now: float, job: JobId) -> list[Action]:
@@ -271,7 +274,25 @@ class Turns:
         return {
             job: state.phase.weight if on is None else state.phase.weight_on(on)
             for job, state in self.states.items()
-            if state.phase is not None and not state.phase.is_waiting
+            if state.phase is not None
+            and not state.phase.is_waiting
+            and (on is None or on in state.phase.resources)
+        }
+
+    def relative_weights(self) -> dict[JobId, float]:
+        """Return the weights of the jobs that transfer, relative to the heaviest beside them.
+
+        On the resource where that is most: jobs compete with those on the same resource alone.
+        """
+        heaviest_on: dict[ResourceId, float] = {}
+        for _, phase in self._phases():
+            for resource in phase.shared_resources():
+                weight = phase.weight_on(resource)
+                heaviest_on[resource] = max(weight, heaviest_on.get(resource, weight))
+        return {
+            job: max(phase.weight_on(r) / heaviest_on[r] for r in phase.shared_resources())
+            for job, phase in self._phases()
+            if phase.shared_resources()
         }
 
     def has_turn(self, job: JobId, on: ResourceId | None = None) -> bool:
