@@ -39,6 +39,8 @@ def file_systems_of(config: Config, options: Sequence[str]) -> list[FileSystem]:
         raise InputError(
             "no directory to manage; give at least one with --root DIR, or in [site.file-systems]"
         )
+    if len(roots) > shared_page.ROOTS:
+        raise InputError(f"{len(roots)} managed directories; give at most {shared_page.ROOTS}")
     given: dict[str, dict[str, None]] = {name: {} for name in bandwidths}
     owners: dict[str, _Root] = {}
     for root in roots:
@@ -50,8 +52,6 @@ def file_systems_of(config: Config, options: Sequence[str]) -> list[FileSystem]:
                 "a directory belongs to one"
             )
         given.setdefault(root.file_system, {})[path] = None
-    if len(owners) > shared_page.ROOTS:
-        raise InputError(f"{len(owners)} managed directories; give at most {shared_page.ROOTS}")
     return [
         FileSystem(name=name, roots=tuple(paths), bandwidth=bandwidths.get(name))
         for name, paths in given.items()
