@@ -77,7 +77,7 @@ def test_jobs_on_one_file_system_take_turns(site: Deployed, roots: tuple[Path, P
 
 
 def test_a_job_waits_only_on_the_file_system_that_another_one_uses(
-    site: Deployed, roots: tuple[Path, Path]
+    site: Deployed, roots: tuple[Path, Path], tmp_path: Path
 ) -> None:
     home, scratch = roots
     first, both = on(site, "first", scratch), on(site, "both", home)
@@ -91,6 +91,16 @@ def test_a_job_waits_only_on_the_file_system_that_another_one_uses(
     assert (entry.doing, entry.behind) == ("transferring", [site.job("first").id])
     assert entry.file_systems == ["home", "scratch"]
     assert both.is_silent()
+    explained = site.penstock("explain", "both")
+    assert f"On scratch it waits for its turn, for {site.job('first').id}" in explained
+    top = site.penstock("top", "--once", "--interval", "0.1 s")
+    assert "exclusive-fcfs per file system, enforce" in top
+    assert f"on scratch: for {site.job('first').id}" in " ".join(top.split())
+    table = site.penstock("status")
+    assert [line.split()[0] for line in table.splitlines() if str(tmp_path) in line][1:] == [
+        "home",
+        "scratch",
+    ]
     first.do("end")
     assert both.answer() == "write"
     both.do("end")

@@ -101,6 +101,7 @@ class FakeDashboard(DashboardApi):
             site="lab",
             policy="set-10",
             scope="file-system",
+            file_systems=["home", "scratch"],
             mode="observe",
             bandwidth=None,
             kill_switch=False,
