@@ -32,15 +32,17 @@ def names(file_systems: list[FileSystem]) -> dict[str, list[str]]:
 
 
 def test_plain_roots_are_one_file_system(folder: Folder) -> None:
-    found = file_systems_of(Config(), [folder("a"), folder("b"), folder("a")])
-    assert names(found) == {"default": ["a", "b"]}
+    file_systems = file_systems_of(Config(), [folder("a"), folder("b"), folder("a")])
+    assert names(file_systems) == {"default": ["a", "b"]}
 
 
 def test_names_make_several(folder: Folder) -> None:
     options = [f"home={folder('a')}", f"scratch={folder('b')}", f"home={folder('c')}"]
-    found = file_systems_of(Config(), options)
-    assert names(found) == {"home": ["a", "c"], "scratch": ["b"]}
-    deployment = Deployment(state="s", roots=roots_of(found), file_systems=found, io_nodes=0)
+    file_systems = file_systems_of(Config(), options)
+    assert names(file_systems) == {"home": ["a", "c"], "scratch": ["b"]}
+    deployment = Deployment(
+        state="s", roots=roots_of(file_systems), file_systems=file_systems, io_nodes=0
+    )
     assert [Path(root).name for root in deployment.roots] == ["a", "c", "b"]
     assert deployment.file_system_of_roots() == [0, 0, 1]
 
@@ -49,9 +51,9 @@ def test_a_configured_one_has_a_bandwidth_and_further_roots(folder: Folder) -> N
     config = configured(
         f"site.file-systems.scratch={{roots=['{folder('a')}'], bandwidth='2 GiB/s'}}"
     )
-    found = file_systems_of(config, [f"scratch={folder('b')}", folder("c")])
-    assert names(found) == {"scratch": ["a", "b"], "default": ["c"]}
-    assert [each.bandwidth for each in found] == [2 * 2**30, None]
+    file_systems = file_systems_of(config, [f"scratch={folder('b')}", folder("c")])
+    assert names(file_systems) == {"scratch": ["a", "b"], "default": ["c"]}
+    assert [each.bandwidth for each in file_systems] == [2 * 2**30, None]
 
 
 def test_a_file_has_a_table_for_each(tmp_path: Path, folder: Folder) -> None:

@@ -408,7 +408,7 @@ class JobAgent:
             if phase.turn is None:
                 phase.start(now)
             lost, phase.turns = phase.turns - granted - phase.out_of_turn, granted
-            phase.asked |= dict.fromkeys(lost, now)
+            phase.requested |= dict.fromkeys(lost, now)
             self._pages.open_gate(granted)
             if lost:
                 self._close_gate(lost)
@@ -420,7 +420,7 @@ class JobAgent:
             phase.lend(now) if lend else phase.stop(now)
             self._close_gate()
         elif lost := phase.turns - phase.out_of_turn:
-            phase.asked |= dict.fromkeys(lost, now)
+            phase.requested |= dict.fromkeys(lost, now)
             phase.turns.clear()
             self._close_gate(lost)
 
@@ -450,7 +450,7 @@ class JobAgent:
             else:
                 if phase is not None:  # so far it was only observed
                     phase.waiting_since = now
-                    phase.asked = dict.fromkeys(phase.file_systems, now)
+                    phase.requested = dict.fromkeys(phase.file_systems, now)
                 self._close_gate(closed)
 
     # The connection.

@@ -79,8 +79,8 @@ class PhaseSampler:
         every = set(self._pages.file_systems)
         if len(every) == 1:
             return every
-        if found := self.waiting_on() | self.moved_on(every):
-            return found
+        if used := self.waiting_on() | self.moved_on(every):
+            return used
         if self.finder.marked:
             return set()
         moved = self._since_last_phase()

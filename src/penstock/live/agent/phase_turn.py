@@ -19,7 +19,7 @@ class PhaseTurn:
     file_systems: set[FileSystemId] = field(default_factory=set)  # that it uses
     turns: set[FileSystemId] = field(default_factory=set)  # where it has its turn
     out_of_turn: set[FileSystemId] = field(default_factory=set)  # where it transfers without one
-    asked: dict[FileSystemId, float] = field(default_factory=dict)  # for its turn there
+    requested: dict[FileSystemId, float] = field(default_factory=dict)  # for its turn there
     turn: float | None = None  # when it got its turn; None: it has no turn
     is_lent: bool = False  # it made no call for a while, and other jobs use its turn
     waited: float = 0.0  # in waits that have ended
@@ -46,7 +46,7 @@ class PhaseTurn:
         if not self.file_systems and self.turn is None:
             self.waiting_since = now
         self.file_systems |= new
-        self.asked |= dict.fromkeys(new, now)
+        self.requested |= dict.fromkeys(new, now)
         return bool(new)
 
     def waits_on(self) -> dict[FileSystemId, float]:
@@ -54,7 +54,7 @@ class PhaseTurn:
         if self.turn is None:
             return {}
         open_gates = self.open_gates
-        return {each: since for each, since in self.asked.items() if each not in open_gates}
+        return {each: since for each, since in self.requested.items() if each not in open_gates}
 
     def start(self, now: float) -> None:
         """End the wait, for whatever reason, and start to transfer."""
@@ -76,7 +76,7 @@ class PhaseTurn:
         """Wait for the turn that was lent, on the file systems that it uses now."""
         self.is_lent, self.waiting_since = False, now
         self.file_systems = file_systems or self.file_systems
-        self.asked = dict.fromkeys(self.file_systems, now)
+        self.requested = dict.fromkeys(self.file_systems, now)
 
     def end(self, end: float, *, enforced: bool) -> float:
         """End the phase and return for how long it transferred."""

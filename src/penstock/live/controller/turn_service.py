@@ -483,12 +483,12 @@ class TurnService:
         phase = self._phase(id)
         if self._by_io_node or phase is None:
             return self.turns.begins_turn(id)
-        return phase.told != phase.turns
+        return phase.reported != phase.turns
 
     def _has_other_turns(self, id: JobId) -> bool:
         """Tell whether a job transfers, and knows of turns on other file systems than it has."""
         phase = self._phase(id)
-        return phase is not None and bool(phase.turns and phase.told) and self._begins_turn(id)
+        return phase is not None and bool(phase.turns and phase.reported) and self._begins_turn(id)
 
     def _tell_turn(self, id: JobId) -> None:
         """Tell a job on which file systems it has its turn."""
@@ -496,7 +496,7 @@ class TurnService:
         weight = 1.0 if phase is None else phase.weight
         on = None if phase is None else self._named(phase.turns)
         if phase is not None and not self._by_io_node:
-            phase.told = frozenset(phase.turns)
+            phase.reported = frozenset(phase.turns)
         self._send_turn(id, messages.Turn(phase=0, weight=weight, file_systems=on))
 
     def _tell_release(self, release: Release) -> None:
@@ -515,7 +515,7 @@ class TurnService:
         """Tell a job that it waits, or on which file systems alone it may transfer."""
         phase = self._phase(id)
         if phase is not None and phase.is_waiting:
-            phase.told = frozenset()
+            phase.reported = frozenset()
             behind = self.turns.manager.ahead_of(id)
             self._send_turn(id, messages.Hold(phase=0, behind=behind))
         elif self._has_other_turns(id):

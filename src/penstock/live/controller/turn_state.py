@@ -46,7 +46,7 @@ class Phase(Wait):
     resources: tuple[ResourceId, ...] = ()  # none: it competes with nobody
     turns: set[ResourceId] = field(default_factory=set)  # where it has its turn
     weights: dict[ResourceId, float] = field(default_factory=dict)  # with its turn there
-    told: frozenset[ResourceId] = frozenset()  # where its job knows that it has its turn
+    reported: frozenset[ResourceId] = frozenset()  # where its job knows that it has its turn
     volume: float | None = None  # bytes that it announced
     alone: bool = True  # no other phase moved data on its resources while it did
     compute: float | None = None  # seconds before it

@@ -99,6 +99,8 @@ class Transferring(Answer, frozen=True, kw_only=True):
     received: Annotated[float, Meta(ge=0, le=1)] | None = None  # as in JobRecord
     weight: float = 1.0
     group: str = ""
+    file_systems: list[str] = []  # as in JobRecord
+    waits_on: list[str] = []
     user: str | UnsetType = UNSET
 
 
@@ -109,6 +111,7 @@ class Waiting(Answer, frozen=True, kw_only=True):
     since: float  # seconds since the epoch
     behind: list[str]  # jobs that it waits for
     group: str = ""
+    waits_on: list[str] = []  # file systems, as in JobRecord
     user: str | UnsetType = UNSET
 
 
