@@ -125,7 +125,7 @@ class Harness:
         self.write(slots=1, pid=os.getpid(), waiting=1, in_flight=file_system + 1)
 
     def move_on(self, file_system: int, written: int) -> None:
-        """It has passed, and has written so many bytes there, in all."""
+        """It has passed, and has written these bytes there, in all."""
         at = layout.MOVED + 8 * file_system
         os.pwrite(self.pages.counters_fd, struct.pack("<Q", written), at)
         self.write(waiting=0, in_flight=0, written=written, last_call=self._now_ns())
