@@ -38,7 +38,8 @@ static _Atomic uint64_t ordinal;  // plus one; 0: not yet assigned
 
 const penstock_control* penstock_active(void) {
   const penstock_control* page = atomic_load_explicit(&control, memory_order_acquire);
-  return page != NULL && atomic_load_explicit(&page->gate.active, memory_order_relaxed) ? page : NULL;
+  return page != NULL && atomic_load_explicit(&page->gate.active, memory_order_relaxed) ? page
+                                                                                        : NULL;
 }
 
 void penstock_retire(void) {

@@ -68,11 +68,11 @@ typedef struct {
 typedef struct {
   uint64_t magic;
   uint32_t version;
-  uint32_t bytes;  // of the whole page
+  uint32_t bytes;         // of the whole page
   penstock_gate gate;     // of the first file system
   uint64_t longest_wait;  // nanoseconds that one call waits at most
-  uint64_t never_waits;  // bytes per second that a thread moves at a closed gate without waiting
-  uint64_t patience;     // nanoseconds after which an I/O node that does not answer is avoided
+  uint64_t never_waits;   // bytes per second that a thread moves at a closed gate without waiting
+  uint64_t patience;      // nanoseconds after which an I/O node that does not answer is avoided
   char job[PENSTOCK_JOB_BYTES];         // its name at the I/O nodes, ended by a zero
   uint8_t token[PENSTOCK_TOKEN_BYTES];  // shared secret for I/O nodes on other hosts
   uint32_t roots;
