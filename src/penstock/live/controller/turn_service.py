@@ -21,6 +21,7 @@ from penstock.identities import FileSystemId
 from penstock.learn.observations import ObservedPhase
 from penstock.live.controller.arbitration import Allocations, with_arbitration
 from penstock.live.controller.core_inputs import policy_job, record_header
+from penstock.live.controller.file_system_turns import FileSystemTurns, waits_on
 from penstock.live.controller.gate_slices import GateSlicer
 from penstock.live.controller.io_node_map import IoNodePath, same_count
 from penstock.live.controller.io_node_weights import OutOfTurn
@@ -127,13 +128,11 @@ class TurnService:
         self._by_io_node = config.sharing.scope == "io-node"
         self._out_of_turn: dict[ResourceId, set[JobId]] = {}
         """What the I/O nodes were sent, by I/O node."""
-        self._file_system_names = [each.name for each in file_systems] or ["default"]
-        self._file_systems = [FileSystemId(k) for k in range(max(len(file_systems), 1))]
+        self._file_systems = FileSystemTurns(file_systems, by_io_node=self._by_io_node)
         # A job that is direct competes with those on the same file system.
-        by_file_system = len(self._file_systems) > 1 and not self._by_io_node
         self._slicers = {
             each: GateSlicer(partial(self._direct_weights, each), partial(self._set_gate, each))
-            for each in (self._file_systems if by_file_system else [None])
+            for each in (self._file_systems.ids if self._file_systems.are_several else [None])
         }
         self._multi_host = MultiHostJobs()
         self._jobs: dict[JobId, JobEntry] = {}
@@ -265,7 +264,7 @@ class TurnService:
         if whole is None:
             return
         resumes = whole.resumes(job.id, message.phase)
-        if not whole.begin_phase(job.id, message.phase, self._used(message)):
+        if not whole.begin_phase(job.id, message.phase, self._file_systems.used(message)):
             if not self._widen(whole):
                 self._join_phase(job.id, message.phase, whole)
             return
@@ -289,11 +288,6 @@ class TurnService:
             phase.paths = paths
         if phase is not None and phase.released:  # it went on transferring: no action says so
             self._update_weights({whole.id: phase.weight})
-
-    def _used(self, message: messages.PhaseBegan) -> frozenset[FileSystemId]:
-        """Return what a phase uses: of an agent that does not say, all file systems."""
-        named = frozenset(message.file_systems or ()) & frozenset(self._file_systems)
-        return named or frozenset(self._file_systems)
 
     def _widen(self, whole: MultiHostJob) -> bool:
         """Ask for turns on file systems that are new to a job's phase, if there are any."""
@@ -385,22 +379,14 @@ class TurnService:
 
     def file_systems(self, id: JobId) -> tuple[list[str], list[str]]:
         """Return the file systems that a job's phase uses, and those on which it has no turn."""
-        phase = self._phase(id)
-        if phase is None or self._by_io_node:
-            return [], []
-        names = self._file_system_names
-        used = {resource: names[resource] for resource in phase.resources}
-        waits = [] if phase.released else [r for r in phase.resources if r not in phase.turns]
-        return list(used.values()), [used[resource] for resource in waits]
+        return self._file_systems.of(self._phase(id))
 
     def on_file_system(self, number: int) -> tuple[list[JobId], list[JobId]]:
         """Return the jobs that transfer on a file system, and those that wait for it."""
         transferring, waiting = list[JobId](), list[JobId]()
-        for id, state in self.turns.states.items():
-            if state.phase is None or self._by_io_node or number not in state.phase.resources:
-                continue
-            waits = number not in state.phase.turns and not state.phase.released
-            (waiting if waits else transferring).extend(sorted(self.members(id)))
+        for id, phase in self._file_systems.phases_on(number, self.turns.states):
+            jobs = waiting if waits_on(phase, number) else transferring
+            jobs.extend(sorted(self.members(id)))
         return transferring, waiting
 
     def _with_allocation(self, record: JobRecord, id: JobId) -> JobRecord:
@@ -494,7 +480,7 @@ class TurnService:
         """Tell a job on which file systems it has its turn."""
         phase = self._phase(id)
         weight = 1.0 if phase is None else phase.weight
-        on = None if phase is None else self._named(phase.turns)
+        on = None if phase is None else self._file_systems.named(phase.turns)
         if phase is not None and not self._by_io_node:
             phase.reported = frozenset(phase.turns)
         self._send_turn(id, messages.Turn(phase=0, weight=weight, file_systems=on))
@@ -507,7 +493,7 @@ class TurnService:
             weight=release.weight,
             overdue=True,
             failed=release.failed,
-            file_systems=None if phase is None else self._named(phase.resources),
+            file_systems=None if phase is None else self._file_systems.named(phase.resources),
         )
         self._send_turn(release.job, turn)
 
@@ -520,12 +506,6 @@ class TurnService:
             self._send_turn(id, messages.Hold(phase=0, behind=behind))
         elif self._has_other_turns(id):
             self._tell_turn(id)
-
-    def _named(self, resources: Iterable[ResourceId]) -> list[FileSystemId] | None:
-        """Return the file systems among a phase's resources; None: turns are not taken on them."""
-        if self._by_io_node or len(self._file_systems) == 1:
-            return None
-        return [FileSystemId(each) for each in sorted(resources)]
 
     def _phase(self, id: JobId) -> Phase | None:
         state = self.turns.states.get(id)
@@ -555,7 +535,7 @@ class TurnService:
             self._send(member, messages.Hold(phase=number, behind=behind))
         else:
             weight = 1.0 if phase is None else phase.weight
-            on = None if phase is None else self._named(phase.turns or phase.resources)
+            on = None if phase is None else self._file_systems.named(phase.turns or phase.resources)
             self._send(member, messages.Turn(phase=number, weight=weight, file_systems=on))
 
     def _end_phase(self, member: JobId, report: PhaseReport) -> None:
@@ -642,7 +622,7 @@ class TurnService:
 
         An I/O node serves all file systems: a job on one is not in the way of those on others.
         """
-        if not self._by_io_node and len(self._file_systems) > 1:
+        if self._file_systems.are_several:
             weights = self.turns.relative_weights()
         by_member: dict[JobId, float] = {}
         for id, weight in weights.items():
