@@ -220,7 +220,7 @@ static size_t length(const struct iovec* pieces, int count) {
   EXPORT ssize_t name parameters {                                                          \
     const struct penstock_real* real = penstock_real();                                     \
     if (!penstock_managed(fd)) return real->name arguments;                                 \
-    penstock_begin(bytes);                                                                  \
+    penstock_begin(fd, bytes);                                                              \
     ssize_t result;                                                                         \
     const penstock_call call = {fd, kind == PENSTOCK_WRITES, vector, parts, where, how};    \
     if (!penstock_forward(&call, &result)) {                                                \
@@ -228,7 +228,7 @@ static size_t length(const struct iovec* pieces, int count) {
       if (kind == PENSTOCK_WRITES && result > 0) penstock_wrote(fd, where, (size_t)result); \
     }                                                                                       \
     const int error = errno;                                                                \
-    penstock_end(kind, result);                                                             \
+    penstock_end(fd, kind, result);                                                         \
     errno = error;                                                                          \
     return result;                                                                          \
   }
@@ -265,10 +265,10 @@ VECTORS(preadv64v2, pwritev64v2, at, f, (int fd, const struct iovec* v, int n, o
   EXPORT ssize_t name parameters {                                                    \
     const struct penstock_real* real = penstock_real();                               \
     if (!penstock_managed(in) && !penstock_managed(out)) return real->name arguments; \
-    penstock_begin(n);                                                                \
+    penstock_begin_both(in, out, n);                                                  \
     const ssize_t result = real->name arguments;                                      \
     const int error = errno;                                                          \
-    penstock_end(PENSTOCK_LEFT, result);                                              \
+    penstock_end_both(in, out, result);                                               \
     errno = error;                                                                    \
     return result;                                                                    \
   }
@@ -280,8 +280,8 @@ LEFT(sendfile64, (int out, int in, off64_t* from, size_t n), (out, in, from, n))
 // So do those that come back before they are done; their bytes are counted as they are asked for.
 static void left(int fd, size_t bytes) {
   if (!penstock_managed(fd)) return;
-  penstock_begin(bytes);
-  penstock_end(PENSTOCK_LEFT, (ssize_t)bytes);
+  penstock_begin(fd, bytes);
+  penstock_end(fd, PENSTOCK_LEFT, (ssize_t)bytes);
 }
 #define AIO(name, block)                            \
   EXPORT int name(struct block* request) {          \
@@ -306,7 +306,7 @@ LISTIO(lio_listio64, aiocb64)
 #define SYNC(name, data_only)                                    \
   EXPORT int name(int fd) {                                      \
     if (!penstock_managed(fd)) return penstock_real()->name(fd); \
-    penstock_begin(0);                                           \
+    penstock_begin(fd, 0);                                       \
     int theirs = penstock_forward_sync(fd, data_only);           \
     int result = penstock_real()->name(fd);                      \
     int error = errno;                                           \
@@ -316,7 +316,7 @@ LISTIO(lio_listio64, aiocb64)
       result = -1;                                               \
       error = theirs;                                            \
     }                                                            \
-    penstock_end(PENSTOCK_SYNCS, result);                        \
+    penstock_end(fd, PENSTOCK_SYNCS, result);                    \
     errno = error;                                               \
     return result;                                               \
   }

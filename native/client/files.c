@@ -121,12 +121,16 @@ int penstock_path(const penstock_control* page, int fd, char* path, const char**
   const long length = syscall(SYS_readlinkat, AT_FDCWD, link, path, PATH_MAX - 1);
   if (length <= 0 || length >= PATH_MAX - 1) return -1;
   path[length] = '\0';
+  int found = -1;
   for (uint32_t r = 0; r < page->roots && r < PENSTOCK_ROOTS; ++r) {
     if (!under(&page->root[r], path, (size_t)length)) continue;
-    if (below != NULL) *below = path + page->root[r].length + (path[page->root[r].length] == '/');
-    return (int)r;
+    if (found < 0 || page->root[r].length > page->root[found].length) found = (int)r;
   }
-  return -1;
+  if (found >= 0 && below != NULL) {
+    const uint32_t above = page->root[found].length;
+    *below = path + above + (path[above] == '/');
+  }
+  return found;
 }
 
 static bool status_of(int fd, struct stat* status) {
@@ -154,12 +158,16 @@ static void learn(int fd, bool inherited) {
   penstock_file* file = NULL;
   const bool regular =
       flags >= 0 && (flags & O_PATH) == 0 && status_of(fd, &status) && S_ISREG(status.st_mode);
-  const bool managed = regular && penstock_path(page, fd, path, NULL) >= 0;
+  const int root = regular ? penstock_path(page, fd, path, NULL) : -1;
+  const bool managed = root >= 0;
   if (regular && !managed && !inherited && (flags & O_ACCMODE) != O_RDONLY)
     penstock_count_open_elsewhere(path);
   if (managed && (file = new_file()) != NULL) {
     forget_handles(file);
     file->access = (uint32_t)flags & (O_ACCMODE | O_DIRECT | O_SYNC | O_DSYNC | O_NOATIME);
+    const uint32_t file_system = page->root[root].file_system;
+    file->file_system =
+        penstock_several_file_systems && file_system < PENSTOCK_FILE_SYSTEMS ? file_system : 0;
     file->device = status.st_dev;
     file->inode = status.st_ino;
     file->dirty = (penstock_dirty){0};

@@ -31,6 +31,7 @@ typedef struct {
 typedef struct penstock_file {
   _Atomic uint32_t references;  // descriptors, and calls under way
   uint32_t access;              // of open: access mode and the flags that an I/O node keeps
+  uint32_t file_system;         // of its root
   uint64_t device;
   uint64_t inode;
   _Atomic bool direct;         // an I/O node could not open it

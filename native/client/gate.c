@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "locks.h"
 #include "process.h"
 #include "window.h"
@@ -23,7 +24,12 @@ static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 
 static __thread uint64_t allowance_used;      // bytes
 static __thread uint64_t allowance_refilled;  // CLOCK_MONOTONIC_COARSE nanoseconds
-static __thread uint32_t gate_seen;           // gate_changes when this thread last looked
+// Changes of each gate when this thread last looked.
+static __thread uint32_t gate_seen[PENSTOCK_FILE_SYSTEMS];
+
+static const penstock_gate* gate_of(const penstock_control* page, uint32_t file_system) {
+  return file_system == 0 ? &page->gate : &page->other_gates[file_system - 1];
+}
 
 // Set once a signal has ended a wait in this process: later waits end at stop signals alone.
 static _Atomic bool filter_signals;
@@ -60,21 +66,21 @@ static bool is_single_threaded(void) {
 }
 
 // Sleep until the gate changes, or for `time` nanoseconds. True if a signal handler ran.
-static bool sleep_for(const penstock_control* page, uint32_t changes, uint64_t time) {
+static bool sleep_for(const penstock_gate* gate, uint32_t changes, uint64_t time) {
   const struct timespec timeout = {(time_t)(time / SECOND), (long)(time % SECOND)};
-  return syscall(SYS_futex, &page->gate_changes, FUTEX_WAIT, changes, &timeout, NULL, 0) != 0 &&
+  return syscall(SYS_futex, &gate->changes, FUTEX_WAIT, changes, &timeout, NULL, 0) != 0 &&
          errno == EINTR;
 }
 
 // Sleep for at most a slice. True if a stop signal arrived. A single thread blocks the stop signals
 // and checks which are pending afterwards. Where other threads would receive them, it blocks all
 // other signals instead, so that a handler that ran was a stop signal's.
-static bool sleep_with_mask(const penstock_control* page, uint32_t changes, uint64_t time) {
+static bool sleep_with_mask(const penstock_gate* gate, uint32_t changes, uint64_t time) {
   const bool single = is_single_threaded();
   const uint64_t mask = single ? stop_signal_set() : ~(PENSTOCK_FAULTS | stop_signal_set());
   uint64_t before = 0, pending = 0;
   syscall(SYS_rt_sigprocmask, SIG_BLOCK, &mask, &before, sizeof mask);
-  bool stop = sleep_for(page, changes, time < SLICE ? time : SLICE) && !single;
+  bool stop = sleep_for(gate, changes, time < SLICE ? time : SLICE) && !single;
   if (single && syscall(SYS_rt_sigpending, &pending, sizeof pending) == 0)
     stop = is_handled(pending & ~before);
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
@@ -83,10 +89,10 @@ static bool sleep_with_mask(const penstock_control* page, uint32_t changes, uint
 
 // Sleep until the gate changes, or for a limited time. True if a signal ends the wait. The kernel
 // does not report which signal ran a handler: the first one in a process counts as a stop signal.
-static bool sleep_at_gate(const penstock_control* page, uint32_t changes, uint64_t time) {
+static bool sleep_at_gate(const penstock_gate* gate, uint32_t changes, uint64_t time) {
   if (atomic_load_explicit(&filter_signals, memory_order_relaxed))
-    return sleep_with_mask(page, changes, time);
-  return sleep_for(page, changes, time) && is_handled(stop_signal_set()) &&
+    return sleep_with_mask(gate, changes, time);
+  return sleep_for(gate, changes, time) && is_handled(stop_signal_set()) &&
          !atomic_exchange(&filter_signals, true);
 }
 
@@ -95,7 +101,7 @@ static void wake_agent(void) {
   syscall(SYS_futex, &penstock_counted->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static void wait_at_gate(const penstock_control* page) {
+static void wait_at_gate(const penstock_control* page, const penstock_gate* gate) {
   const uint64_t began = penstock_now();
   atomic_store_explicit(&penstock_my_slot()->waiting, began, memory_order_relaxed);
   wake_agent();
@@ -103,10 +109,10 @@ static void wait_at_gate(const penstock_control* page) {
   uint64_t time = began;
   bool interrupted = false;
   while (time < most && !interrupted) {
-    const uint32_t changes = atomic_load_explicit(&page->gate_changes, memory_order_acquire);
-    const uint64_t until = atomic_load_explicit(&page->closed_until, memory_order_acquire);
+    const uint32_t changes = atomic_load_explicit(&gate->changes, memory_order_acquire);
+    const uint64_t until = atomic_load_explicit(&gate->closed_until, memory_order_acquire);
     if (until <= time) break;
-    interrupted = sleep_at_gate(page, changes, (until < most ? until : most) - time);
+    interrupted = sleep_at_gate(gate, changes, (until < most ? until : most) - time);
     time = penstock_now();
   }
   penstock_slot* slot = penstock_my_slot();
@@ -119,29 +125,30 @@ static void wait_at_gate(const penstock_control* page) {
     penstock_add(&slot->gave_up, 1);
 }
 
-static bool is_closed(const penstock_control* page) {
-  return atomic_load_explicit(&page->closed_until, memory_order_relaxed) != 0;
+static bool is_closed(const penstock_gate* gate) {
+  return atomic_load_explicit(&gate->closed_until, memory_order_relaxed) != 0;
 }
 
 // Wait at the gate, unless this process holds a file lock: the job whose turn it is may wait for
 // that lock. Keeps errno.
-static void pass_gate(const penstock_control* page) {
+static void pass_gate(const penstock_control* page, const penstock_gate* gate) {
   const int error = errno;
-  const uint64_t until = atomic_load_explicit(&page->closed_until, memory_order_relaxed);
+  const uint64_t until = atomic_load_explicit(&gate->closed_until, memory_order_relaxed);
   if (until > penstock_now() && penstock_holds_lock())
     penstock_add(&penstock_my_slot()->locked, 1);
   else
-    wait_at_gate(page);
+    wait_at_gate(page, gate);
   errno = error;
 }
 
 // Small accesses (logs, headers, indices) never wait: each thread may move `never_waits` bytes per
 // second past a closed gate. The allowance refills over time, and at each change of the gate.
-static bool is_small(const penstock_control* page, size_t bytes) {
-  const uint32_t changes = atomic_load_explicit(&page->gate_changes, memory_order_relaxed);
+static bool is_small(const penstock_control* page, uint32_t file_system, size_t bytes) {
+  const uint32_t changes =
+      atomic_load_explicit(&gate_of(page, file_system)->changes, memory_order_relaxed);
   const uint64_t most = page->never_waits;
-  if (changes != gate_seen) {
-    gate_seen = changes;
+  if (changes != gate_seen[file_system]) {
+    gate_seen[file_system] = changes;
     allowance_used = 0;
     allowance_refilled = penstock_coarse_now();
   }
@@ -158,17 +165,37 @@ static bool is_small(const penstock_control* page, size_t bytes) {
   return true;
 }
 
-void penstock_begin(size_t bytes) {
-  const penstock_control* page = penstock_active();
-  if (page == NULL) return;
-  if (is_closed(page) && !is_small(page, bytes) && !penstock_is_other_process()) pass_gate(page);
-  atomic_store_explicit(&penstock_my_slot()->in_flight, 1, memory_order_relaxed);
+// 0 also for a file that was closed meanwhile.
+static uint32_t file_system_of(int fd) {
+  if (!penstock_several_file_systems) return 0;
+  const penstock_file* file =
+      penstock_managed(fd) ? atomic_load_explicit(&penstock_files[fd], memory_order_acquire) : NULL;
+  return file == NULL ? 0 : file->file_system;
 }
 
-void penstock_end(enum penstock_kind kind, ssize_t result) {
-  if (penstock_active() == NULL) return;
+static void begin(const penstock_control* page, uint32_t file_system, size_t bytes) {
   penstock_slot* slot = penstock_my_slot();
-  const uint64_t moved = result > 0 ? (uint64_t)result : 0;
+  atomic_store_explicit(&slot->in_flight, file_system + 1, memory_order_relaxed);
+  const penstock_gate* gate = gate_of(page, file_system);
+  if (!is_closed(gate) || is_small(page, file_system, bytes) || penstock_is_other_process()) return;
+  pass_gate(page, gate);
+  // A signal handler may have made calls while this one waited.
+  atomic_store_explicit(&slot->in_flight, file_system + 1, memory_order_relaxed);
+}
+
+void penstock_begin(int fd, size_t bytes) {
+  const penstock_control* page = penstock_active();
+  if (page != NULL) begin(page, file_system_of(fd), bytes);
+}
+
+void penstock_begin_both(int in, int out, size_t bytes) {
+  const bool both = penstock_managed(in) && penstock_managed(out);
+  penstock_begin(penstock_managed(in) ? in : out, bytes);
+  if (both && file_system_of(in) != file_system_of(out)) penstock_begin(out, bytes);
+}
+
+static void count(int fd, enum penstock_kind kind, uint64_t moved) {
+  penstock_slot* slot = penstock_my_slot();
   switch (kind) {
     case PENSTOCK_READS:
       penstock_add(&slot->reads, 1);
@@ -180,15 +207,35 @@ void penstock_end(enum penstock_kind kind, ssize_t result) {
       break;
     case PENSTOCK_SYNCS:
       penstock_add(&slot->syncs, 1);
-      break;
+      return;
     case PENSTOCK_LEFT:
       penstock_add(&slot->left_to_kernel, 1);
       penstock_add(&slot->left_bytes, moved);
       break;
   }
+  penstock_count_by_file_system(file_system_of(fd), moved);
+}
+
+static void end(void) {
+  penstock_slot* slot = penstock_my_slot();
   // A clock of a few milliseconds is exact enough to separate phases, and cheaper to read.
   atomic_store_explicit(&slot->last_call, penstock_coarse_now(), memory_order_relaxed);
   atomic_store_explicit(&slot->in_flight, 0, memory_order_relaxed);
+}
+
+void penstock_end(int fd, enum penstock_kind kind, ssize_t result) {
+  if (penstock_active() == NULL) return;
+  count(fd, kind, result > 0 ? (uint64_t)result : 0);
+  end();
+}
+
+void penstock_end_both(int in, int out, ssize_t result) {
+  if (penstock_active() == NULL) return;
+  const uint64_t moved = result > 0 ? (uint64_t)result : 0;
+  count(penstock_managed(in) ? in : out, PENSTOCK_LEFT, moved);
+  if (penstock_managed(in) && penstock_managed(out) && file_system_of(in) != file_system_of(out))
+    penstock_count_by_file_system(file_system_of(out), moved);
+  end();
 }
 
 void penstock_gate_forked(void) { allowance_used = 0; }
@@ -206,8 +253,9 @@ EXPORT void penstock_phase_begin(void) {
   if (page == NULL || penstock_is_other_process()) return;
   const int error = errno;
   atomic_fetch_add_explicit(&penstock_counted->phases_begun, 1, memory_order_release);
-  if (is_closed(page))
-    pass_gate(page);
+  // On one of several file systems, the first call says which.
+  if (!penstock_several_file_systems && is_closed(&page->gate))
+    pass_gate(page, &page->gate);
   else
     wake_agent();
   errno = error;

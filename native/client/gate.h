@@ -8,9 +8,14 @@
 
 #include "slots.h"
 
-// A data call of `bytes` bytes begins (waits at the gate), and ends having moved `result`.
-void penstock_begin(size_t bytes);
-void penstock_end(enum penstock_kind kind, ssize_t result);
+// A data call of `bytes` bytes on a descriptor begins (waits at the gate of its file system), and
+// ends having moved `result`.
+void penstock_begin(int fd, size_t bytes);
+void penstock_end(int fd, enum penstock_kind kind, ssize_t result);
+
+// A call on two descriptors, of which one may not be managed: it waits at both gates.
+void penstock_begin_both(int in, int out, size_t bytes);
+void penstock_end_both(int in, int out, ssize_t result);
 
 // A child of fork has not moved anything yet.
 void penstock_gate_forked(void);

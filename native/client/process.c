@@ -38,7 +38,8 @@ static _Atomic uint64_t ordinal;  // plus one; 0: not yet assigned
 
 const penstock_control* penstock_active(void) {
   const penstock_control* page = atomic_load_explicit(&control, memory_order_acquire);
-  return page != NULL && atomic_load_explicit(&page->active, memory_order_relaxed) ? page : NULL;
+  return page != NULL && atomic_load_explicit(&page->gate.active, memory_order_relaxed) ? page
+                                                                                        : NULL;
 }
 
 void penstock_retire(void) {
@@ -173,6 +174,20 @@ static bool greet(int fd, penstock_welcome* welcome, int pages[2]) {
   return welcome->magic == PENSTOCK_CONTROL_MAGIC && welcome->version == PENSTOCK_PAGE_VERSION;
 }
 
+// As much of the counters page as the agent's version has.
+static penstock_counters* map_counters(int fd, bool* file_systems) {
+  const size_t sizes[] = {sizeof(penstock_counters), offsetof(penstock_counters, moved),
+                          offsetof(penstock_counters, node_bytes)};
+  for (int k = 0; k < 3; ++k) {
+    penstock_counters* counters = map(fd, sizes[k], PROT_READ | PROT_WRITE);
+    if (counters == NULL) continue;
+    penstock_counts_places = k <= 1;
+    *file_systems = k == 0;
+    return counters;
+  }
+  return NULL;
+}
+
 // Without an agent, or with one that does not answer as it should, everything passes through.
 static void attach(const char* agent) {
   const int fd = connect_to(agent);
@@ -180,17 +195,22 @@ static void attach(const char* agent) {
   penstock_welcome welcome;
   int pages[2] = {-1, -1};
   if (greet(fd, &welcome, pages)) {
-    penstock_control* shared = map(pages[0], sizeof *shared, PROT_READ);
-    penstock_counted = map(pages[1], sizeof *penstock_counted, PROT_READ | PROT_WRITE);
-    penstock_counts_places = penstock_counted != NULL;
-    if (penstock_counted == NULL)
-      penstock_counted =
-          map(pages[1], offsetof(penstock_counters, node_bytes), PROT_READ | PROT_WRITE);
+    const size_t with_one_gate = offsetof(penstock_control, other_gates);
+    const penstock_control* shared = map(pages[0], sizeof *shared, PROT_READ);
+    bool several = false;
+    penstock_counted = map_counters(pages[1], &several);
+    several = several && shared != NULL && shared->bytes >= sizeof *shared;
+    if (shared == NULL) shared = map(pages[0], with_one_gate, PROT_READ);
     if (shared != NULL && penstock_counted != NULL && shared->magic == PENSTOCK_CONTROL_MAGIC &&
-        shared->version == PENSTOCK_PAGE_VERSION && shared->bytes >= sizeof *shared &&
+        shared->version == PENSTOCK_PAGE_VERSION && shared->bytes >= with_one_gate &&
         penstock_counted->magic == PENSTOCK_COUNTERS_MAGIC &&
         penstock_counted->version == PENSTOCK_PAGE_VERSION &&
         penstock_counted->slots >= PENSTOCK_SLOTS) {
+      for (uint32_t r = 0; several && r < shared->roots && r < PENSTOCK_ROOTS; ++r) {
+        const uint32_t file_system = shared->root[r].file_system;
+        if (file_system != 0 && file_system < PENSTOCK_FILE_SYSTEMS)
+          penstock_several_file_systems = true;
+      }
       atomic_store_explicit(&control, shared, memory_order_release);
     }
   }

@@ -15,6 +15,7 @@
 
 __thread penstock_slot* penstock_mine;
 bool penstock_counts_places;
+bool penstock_several_file_systems;
 
 // Thread ids mean something only inside a namespace, and a job may have several (containers).
 static uint64_t this_thread(void) {
@@ -113,6 +114,12 @@ void penstock_count_open_elsewhere(const char* path) {
 void penstock_count_by_node(uint32_t number, uint64_t bytes) {
   if (!penstock_counts_places || number == 0 || number > PENSTOCK_SITE_NODES) return;
   atomic_fetch_add_explicit(&penstock_counted->node_bytes[number - 1], bytes, memory_order_relaxed);
+}
+
+void penstock_count_by_file_system(uint32_t file_system, uint64_t bytes) {
+  if (!penstock_several_file_systems) return;
+  const ptrdiff_t slot = penstock_my_slot() - penstock_counted->slot;
+  penstock_add(&penstock_counted->moved[slot][file_system], bytes);
 }
 
 void penstock_count_failed_open(void) { penstock_add(&penstock_my_slot()->failed_open, 1); }

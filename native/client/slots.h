@@ -13,6 +13,9 @@ enum penstock_kind { PENSTOCK_READS, PENSTOCK_WRITES, PENSTOCK_SYNCS, PENSTOCK_L
 // Whether the page has the part that follows the slots: an older agent's has not.
 extern bool penstock_counts_places;
 
+// Whether the job's roots are on several file systems. If not, their counters are not used.
+extern bool penstock_several_file_systems;
+
 extern __thread penstock_slot* penstock_mine;  // NULL: this thread has none yet
 
 penstock_slot* penstock_claim(void);
@@ -35,6 +38,7 @@ void penstock_count_open(void);
 void penstock_count_open_elsewhere(const char* path);
 void penstock_count_forwarded(enum penstock_kind kind, size_t bytes);
 void penstock_count_by_node(uint32_t number, uint64_t bytes);  // number: plus one; 0: unknown
+void penstock_count_by_file_system(uint32_t file_system, uint64_t bytes);
 void penstock_count_failed_open(void);
 
 #endif

@@ -17,6 +17,7 @@
 #define PENSTOCK_CONTROL_MAGIC UINT64_C(0x4c52544354534e50)   // "PNSTCTRL"
 #define PENSTOCK_COUNTERS_MAGIC UINT64_C(0x52544e4354534e50)  // "PNSTCNTR"
 #define PENSTOCK_ROOTS 8
+#define PENSTOCK_FILE_SYSTEMS 8
 #define PENSTOCK_ROOT_BYTES 1016
 #define PENSTOCK_SLOTS 1024
 #define PENSTOCK_SITE_NODES 1024  // I/O nodes of a site
@@ -32,9 +33,17 @@
 
 typedef struct {
   uint32_t length;
-  uint32_t reserved;
+  uint32_t file_system;            // below PENSTOCK_FILE_SYSTEMS; an older agent knows only 0
   char path[PENSTOCK_ROOT_BYTES];  // absolute, without a slash at its end
 } penstock_root;
+
+// The gate of a file system.
+typedef struct {
+  // CLOCK_MONOTONIC nanoseconds; a closed gate opens by itself when this time has come.
+  _Atomic uint64_t closed_until;
+  _Atomic uint32_t changes;  // waiters sleep on it (futex)
+  _Atomic uint32_t active;   // of the first gate; 0: the client library passes everything through
+} penstock_gate;
 
 enum penstock_transport { PENSTOCK_UNIX = 0, PENSTOCK_TCP = 1 };
 
@@ -59,14 +68,11 @@ typedef struct {
 typedef struct {
   uint64_t magic;
   uint32_t version;
-  uint32_t bytes;  // of the whole page
-  // CLOCK_MONOTONIC nanoseconds; a closed gate opens by itself when this time has come.
-  _Atomic uint64_t closed_until;
-  _Atomic uint32_t gate_changes;  // waiters sleep on it (futex)
-  _Atomic uint32_t active;        // 0: the client library passes everything through
-  uint64_t longest_wait;          // nanoseconds that one call waits at most
-  uint64_t never_waits;  // bytes per second that a thread moves at a closed gate without waiting
-  uint64_t patience;     // nanoseconds after which an I/O node that does not answer is avoided
+  uint32_t bytes;         // of the whole page
+  penstock_gate gate;     // of the first file system
+  uint64_t longest_wait;  // nanoseconds that one call waits at most
+  uint64_t never_waits;   // bytes per second that a thread moves at a closed gate without waiting
+  uint64_t patience;      // nanoseconds after which an I/O node that does not answer is avoided
   char job[PENSTOCK_JOB_BYTES];         // its name at the I/O nodes, ended by a zero
   uint8_t token[PENSTOCK_TOKEN_BYTES];  // shared secret for I/O nodes on other hosts
   uint32_t roots;
@@ -74,6 +80,8 @@ typedef struct {
       dirty_window;  // bytes of a file that direct writes are ahead of the storage; 0: any
   penstock_root root[PENSTOCK_ROOTS];
   penstock_map map;
+  // A page of an older agent ends here: it has one file system.
+  penstock_gate other_gates[PENSTOCK_FILE_SYSTEMS - 1];
 } penstock_control;
 
 // What threads of the job did under the managed roots. One thread at a time writes to a slot, so
@@ -93,7 +101,7 @@ typedef struct {
   _Atomic uint64_t gave_up;  // waits that ended at longest_wait
   _Atomic uint64_t
       last_call;  // CLOCK_MONOTONIC_COARSE nanoseconds at the end of the last data call
-  _Atomic uint64_t in_flight;  // 1 during a data call
+  _Atomic uint64_t in_flight;  // during a data call, the file system of its file plus one; else 0
   // Of the reads and writes above, those that an I/O node did.
   _Atomic uint64_t forwarded_reads;
   _Atomic uint64_t forwarded_read_bytes;
@@ -135,6 +143,8 @@ typedef struct {
   // A page of an older agent ends here.
   _Atomic uint64_t node_bytes[PENSTOCK_SITE_NODES];    // moved by each I/O node, by its number
   penstock_directory elsewhere[PENSTOCK_DIRECTORIES];  // the first ones
+  // A page of an agent without file systems ends here.
+  _Atomic uint64_t moved[PENSTOCK_SLOTS][PENSTOCK_FILE_SYSTEMS];  // bytes, by slot
 } penstock_counters;
 
 // The message of a new process to the agent, and the agent's answer, which carries two descriptors:

@@ -20,6 +20,7 @@ int main(void) {
   CONSTANT(COUNTERS_MAGIC);
   CONSTANT(ROOTS);
   CONSTANT(ROOT_BYTES);
+  CONSTANT(FILE_SYSTEMS);
   CONSTANT(SLOTS);
   CONSTANT(SITE_NODES);
   CONSTANT(MAP_NODES);
@@ -31,13 +32,14 @@ int main(void) {
   SIZE(CONTROL_BYTES, penstock_control);
   SIZE(ROOT_ENTRY_BYTES, penstock_root);
   SIZE(NODE_ENTRY_BYTES, penstock_node);
+  SIZE(GATE_BYTES, penstock_gate);
   SIZE(COUNTERS_BYTES, penstock_counters);
   SIZE(SLOT_BYTES, penstock_slot);
   SIZE(DIRECTORY_ENTRY_BYTES, penstock_directory);
 
-  OFFSET(CLOSED_UNTIL, penstock_control, closed_until);
-  OFFSET(GATE_CHANGES, penstock_control, gate_changes);
-  OFFSET(ACTIVE, penstock_control, active);
+  OFFSET(CLOSED_UNTIL, penstock_control, gate.closed_until);
+  OFFSET(GATE_CHANGES, penstock_control, gate.changes);
+  OFFSET(ACTIVE, penstock_control, gate.active);
   OFFSET(LONGEST_WAIT, penstock_control, longest_wait);
   OFFSET(NEVER_WAITS, penstock_control, never_waits);
   OFFSET(PATIENCE, penstock_control, patience);
@@ -50,6 +52,7 @@ int main(void) {
   OFFSET(MAP_COUNT, penstock_control, map.nodes);
   OFFSET(MAP_STRIPE, penstock_control, map.stripe);
   OFFSET(FIRST_NODE, penstock_control, map.node);
+  OFFSET(OTHER_GATES, penstock_control, other_gates);
 
   OFFSET(TAKEN, penstock_counters, taken);
   OFFSET(WAKEUPS, penstock_counters, wakeups);
@@ -59,6 +62,7 @@ int main(void) {
   OFFSET(FIRST_SLOT, penstock_counters, slot);
   OFFSET(NODE_BYTES, penstock_counters, node_bytes);
   OFFSET(FIRST_DIRECTORY, penstock_counters, elsewhere);
+  OFFSET(MOVED, penstock_counters, moved);
 
   puts("SLOT_FIELDS = {");
   SLOT(pid);

@@ -38,6 +38,17 @@ def test_what_is_shown_is_a_file_that_means_the_same(
     assert 'bandwidth = "2 GiB/s"  # command line --set' in shown.out
 
 
+def test_file_systems_are_shown_as_tables(penstock: Any, directory: Path) -> None:
+    setting = "site.file-systems={home={roots=['/home']}, scratch={roots=['/s'], bandwidth=1e9}}"
+    (directory / "shown.toml").write_text(penstock("config", "show", "--set", setting).out)
+    again = config.load(directory / "shown.toml", environment={}).config
+    given = config.load(None, [config.Setting.parse(setting)]).config
+    assert again.site == given.site
+    assert list(again.site.declared()) == ["home", "scratch"]
+    values = penstock("config", "show", "--set", setting, "--json").json["values"]
+    assert values["site"]["file-systems"]["home"] == {"roots": ["/home"]}
+
+
 def test_defaults_are_a_file_too(penstock: Any, directory: Path) -> None:
     (directory / "penstock.toml").write_text(penstock("config", "show").out)
     result = penstock("config", "show", "--json").json

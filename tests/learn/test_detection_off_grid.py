@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from learn.observations import Request, observation
 
-from penstock.learn.detection import evaluation, model, samples
+from penstock.learn.detection import definitions, evaluation, model, samples
 from penstock.learn.detection.off_grid import KINDS, Kind, Run
 from penstock.learn.detection.samples import OPERATIONS, Operation
 from penstock.model import Observation
@@ -71,8 +71,9 @@ def test_the_last_parts_of_large_requests_are_no_pattern() -> None:
     """
     seen = observed(KINDS["on-grid-own-files"])
     halves = replace(seen, writes=10, reads=0, clients=8, sequential=0.9, strided=0.1, shared=1.0)
-    assert model.shipped().detect(halves).pattern == UNKNOWN
-    assert model.shipped().detect(replace(halves, writes=16)).pattern == "shared-contiguous"
+    assert definitions.pattern(halves) == (UNKNOWN, 0.0)
+    more = replace(halves, writes=2 * halves.clients)
+    assert definitions.pattern(more) == ("shared-contiguous", 0.9)
 
 
 def test_who_comes_first_does_not_change_what_a_process_does() -> None:

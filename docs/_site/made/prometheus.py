@@ -10,6 +10,7 @@ from made.text import escaped, fenced, table
 from penstock.live.http.metrics import ControllerMetrics, Scrape
 from penstock.live.http.schema import Measures, Turns
 from penstock.live.protocol import messages
+from penstock.live.protocol.file_system_record import FileSystemRecord
 from penstock.live.protocol.io_node_record import AllocationStatus, IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
@@ -54,6 +55,7 @@ def families() -> list[Metric]:
         site="",
         jobs=[JOB],
         io_nodes=[NODE],
+        file_systems=[FileSystemRecord(number=0, name="")],
         forwarded_bytes=0,
         direct_bytes=0,
         fail_open_total=0,

@@ -54,6 +54,10 @@ class Field:
         kind = get_args(get_args(self.type)[0])[1]
         if get_origin(kind) is Literal:
             return f"one of {', '.join(get_args(kind))}"
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            return "a table: " + ", ".join(
+                f"{each.key} ({each.description})" for each in fields(kind)
+            )
         return f"a {get_origin(kind).__name__}"
 
     def read(self, value: Any) -> Any:
@@ -70,12 +74,16 @@ def fields(section: type[msgspec.Struct]) -> Iterator[Field]:
             key=field.name.replace("_", "-"),
             attribute=field.name,
             type=field.type,
-            default=field.default
-            if field.default is not msgspec.NODEFAULT
-            else field.default_factory(),
+            default=_default(field),
             description=meta.description,
             extra=meta.extra or {},
         )
+
+
+def _default(field: Any) -> Any:
+    if field.default is not msgspec.NODEFAULT:
+        return field.default
+    return None if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
 def values(section: msgspec.Struct) -> dict[str, Any]:

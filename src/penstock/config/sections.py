@@ -1,6 +1,7 @@
 """The sections of the configuration, and the objects that are made from them."""
 
 import math
+import re
 from collections.abc import Callable
 from typing import Annotated, Literal
 
@@ -14,7 +15,7 @@ from penstock.config.tuning import TuningSection
 from penstock.core.arbiter import Arbiter
 from penstock.errors import InputError
 from penstock.io_node_settings import IoNodeSettings
-from penstock.model import Site
+from penstock.model import FileSystem, Site
 from penstock.model.site import LARGEST
 from penstock.policies.base import Allocator, Packer, Placer, Sharing
 
@@ -26,6 +27,17 @@ BALANCED = "greedy-non-clairvoyant"
 DIVIDES = "size"
 """The fallback policy where no decision may be dropped and none is named."""
 NAME = {"metavar": "NAME"}
+FILE_SYSTEM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
+
+
+class FileSystemSection(Section, frozen=True, kw_only=True, omit_defaults=True):
+    """A file system of a live site."""
+
+    roots: Annotated[list[str], Meta(description="a list of the directories that are managed")]
+    bandwidth: Annotated[
+        str | float | None,
+        Meta(description="its bandwidth, as '2 GiB/s'; converts bytes to seconds"),
+    ] = None
 
 
 class SiteSection(Section, frozen=True, kw_only=True):
@@ -74,10 +86,39 @@ class SiteSection(Section, frozen=True, kw_only=True):
             "curve and site.bandwidth (in the curves' unit); simulations only"
         ),
     ] = False
+    file_systems: Annotated[
+        dict[str, FileSystemSection],
+        Meta(
+            description="a table of file systems, live: each with its roots (a list of "
+            "directories) and, if known, its bandwidth ('2 GiB/s'); jobs on different ones do not "
+            "wait for each other"
+        ),
+    ] = msgspec.field(default_factory=dict)
 
     def check(self) -> None:
         """Raise InputError for a site that is impossible."""
         self.site()
+        self.declared()
+
+    def declared(self) -> dict[str, FileSystem]:
+        """Return the file systems by name, as they are given."""
+        declared = {}
+        for name, section in self.file_systems.items():
+            key = f"site.file-systems.{name}"
+            if not FILE_SYSTEM_NAME.fullmatch(name):
+                raise InputError(
+                    f"site.file-systems: {name!r} is no name of a file system; give up to 40 "
+                    "letters, digits and ._+-, a letter or digit first"
+                )
+            if not section.roots:
+                raise InputError(f"{key} has no roots; give a list of directories")
+            bandwidth = section.bandwidth
+            if bandwidth is not None:
+                bandwidth = quantity(f"{key}.bandwidth", bandwidth, units.bandwidth)
+                if not bandwidth:
+                    raise InputError(f"{key}.bandwidth is 0; give more, or leave it out")
+            declared[name] = FileSystem(name=name, roots=tuple(section.roots), bandwidth=bandwidth)
+        return declared
 
     def site(self) -> Site:
         """Return the site."""

@@ -18,7 +18,7 @@ from penstock.model.observation import PATTERNS, Observation, Pattern
 from penstock.model.read_only_view import ReadOnlyView
 from penstock.model.request import Request
 from penstock.model.schedule import Pack, Schedule
-from penstock.model.site import DIRECT_PATH, ResourceId, Site
+from penstock.model.site import DIRECT_PATH, FileSystem, ResourceId, Site
 from penstock.model.snapshot import Snapshot
 from penstock.model.tuning import Context, Operation, Parameter, Value
 from penstock.model.view import View
@@ -32,6 +32,7 @@ __all__ = [
     "Context",
     "Curve",
     "Event",
+    "FileSystem",
     "Hold",
     "Job",
     "JobEnded",

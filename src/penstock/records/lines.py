@@ -11,7 +11,7 @@ The events of a run are numbered from 1, over all its parts, so that a reader no
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -114,8 +114,9 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     fair_users: bool = False
     """Turns alternate between users."""
     scope: str = "file-system"
-    """What turns were taken on; with "io-node", resources of phases are I/O nodes. In a simulation
-    they are those of the site."""
+    """What turns were taken on. With "file-system", resources of phases are file systems, by their
+    place in `site.file_systems` (none there: the site has one); with "io-node", I/O nodes by their
+    number. In a simulation they are those of the site."""
     mode: str | None = None
     """The site's mode while this part was written: a change begins a new part. None: the record was
     made before modes were recorded."""
@@ -127,6 +128,17 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Events missing between the part before and this one, because they could not be written."""
     first: Annotated[int, Meta(ge=1, le=MOST_EVENTS)] = 1
     """The number of the first event of this part."""
+
+    @property
+    def turn_site(self) -> Site:
+        """The site with what turns were taken on as its resources.
+
+        Of a live site with turns per file system and several of them, these.
+        """
+        several = len(self.site.file_systems)
+        if self.scope != "file-system" or several < 2:
+            return self.site
+        return replace(self.site, resources=several)
 
     @property
     def numbered(self) -> bool:

@@ -18,7 +18,9 @@ from penstock.live.protocol._page_layout import (
     DIRECTORY_ENTRY_BYTES,
     FIRST_DIRECTORY,
     FIRST_SLOT,
+    MOVED,
     NODE_BYTES,
+    OTHER_GATES,
     SLOT_FIELDS,
 )
 from penstock.live.protocol.shared_page import SharedPages
@@ -194,11 +196,13 @@ def test_it_needs_nothing_but_the_c_library() -> None:
 
 
 def test_the_layout_is_the_documented_one() -> None:
-    assert (shared_page.CONTROL_BYTES, shared_page.COUNTERS_BYTES) == (16560, 206_016)
+    assert (shared_page.CONTROL_BYTES, shared_page.COUNTERS_BYTES) == (16672, 271_552)
     text = (Path(__file__).parents[3] / "docs/internals/shared-page.md").read_text()
-    assert "16,560 bytes" in text
-    assert "206,016 bytes" in text
+    assert "16,672 bytes" in text
+    assert "271,552 bytes" in text
     assert f"{NODE_BYTES:,} + 8 k" in text
+    assert f"{OTHER_GATES:,} + 16 k" in text
+    assert f"{MOVED:,} + 64 k" in text
     assert f"{FIRST_DIRECTORY:,} + {DIRECTORY_ENTRY_BYTES} k" in text
     assert 8 * len(shared_page.SlotCounters.__dataclass_fields__) <= shared_page.SLOT_BYTES
 

@@ -12,6 +12,7 @@ from typing import IO, cast
 
 from limits import HANG
 
+from penstock.identities import FileSystemId
 from penstock.live.agent.page_server import PageServer
 from penstock.live.protocol.shared_page import SharedPages
 
@@ -38,9 +39,14 @@ def next_line(process: Process, seconds: float = WAIT) -> str:
 class Closed:
     """A job in `root` whose gate is closed."""
 
-    def __init__(self, root: Path, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, root: Path, folder: Path, stack: ExitStack, *others: Path) -> None:
+        """`others`: roots on other file systems, one each."""
         self.root = root
-        self.pages = stack.enter_context(SharedPages([root], longest_wait=LONGEST))
+        roots = [root, *others]
+        file_systems = [FileSystemId(k) for k in range(len(roots))]
+        self.pages = stack.enter_context(
+            SharedPages(roots, file_systems=file_systems, longest_wait=LONGEST)
+        )
         self._agent = stack.enter_context(PageServer(self.pages, folder / "agent.sock"))
         self._stack = stack
         self.pages.close_gate(10 * LONGEST)
@@ -81,6 +87,6 @@ def _end(process: Process) -> None:
 
 
 @contextmanager
-def closed(root: Path, folder: Path) -> Iterator[Closed]:
+def closed(root: Path, folder: Path, *others: Path) -> Iterator[Closed]:
     with ExitStack() as stack:
-        yield Closed(root, folder, stack)
+        yield Closed(root, folder, stack, *others)

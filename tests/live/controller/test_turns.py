@@ -9,9 +9,10 @@ from penstock import registry
 from penstock.core.ledger import Ledger, knows
 from penstock.core.manager import Manager
 from penstock.errors import InputError
+from penstock.identities import FIRST_FILE_SYSTEM
 from penstock.learn.imported import Imported
 from penstock.live.controller.turn_state import PhaseReport, Release
-from penstock.live.controller.turns import FILE_SYSTEM, Turns
+from penstock.live.controller.turns import Turns
 from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
 from penstock.model import Action, Admit, Curve, Event, Hold, Job, JobEnded, PhaseEnded, Site, View
@@ -49,11 +50,11 @@ def ended(
 
 
 def turn(job: str, weight: float = 1.0) -> Admit:
-    return Admit(job=job, resource=FILE_SYSTEM, weight=weight, max_share=1.0)
+    return Admit(job=job, resource=FIRST_FILE_SYSTEM, weight=weight, max_share=1.0)
 
 
 def hold(job: str) -> Hold:
-    return Hold(job=job, resource=FILE_SYSTEM)
+    return Hold(job=job, resource=FIRST_FILE_SYSTEM)
 
 
 def test_one_transfers_and_the_others_wait_for_those_before_them() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.config import Setting, load
+from penstock.identities import FileSystemId
 from penstock.learn.observations import ObservedPhase
 from penstock.live.controller.io_node_map import IoNodePath
 from penstock.live.controller.io_node_weights import OutOfTurn
@@ -13,6 +14,7 @@ from penstock.live.controller.turn_service import TurnService
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store import Knowledge
+from penstock.model import FileSystem
 
 Sent = list[tuple[str, str, int]]
 """The job, kind and phase number of messages."""
@@ -29,6 +31,7 @@ class TurnHarness:
         max_wait: float = 30.0,
         mode: str = "enforce",
         scope: str = "file-system",
+        file_systems: tuple[FileSystem, ...] = (),
         watch: Watch = unwatched,
     ) -> None:
         settings = [
@@ -50,6 +53,7 @@ class TurnHarness:
         self.turn_service = TurnService(
             load(None, [Setting.parse(text) for text in settings]).config,
             io_nodes=4,
+            file_systems=file_systems,
             send=lambda job, message: self.messages.append((job, message)),
             set_weights=self._set_weights,
             path=lambda id: IoNodePath(self.io_nodes_of.get(id, self.io_nodes), self.maps),
@@ -81,9 +85,21 @@ class TurnHarness:
     def record(self, id: str) -> JobRecord:
         return self.turn_service.describe(self.jobs[id].record(self.now))
 
-    def begin(self, job: JobEntry, phase: int) -> Sent:
-        self.turn_service.phase_began(job, messages.PhaseBegan(phase=phase))
+    def begin(self, job: JobEntry, phase: int, *file_systems: int) -> Sent:
+        """A phase begins, or comes to use more file systems."""
+        used = [FileSystemId(each) for each in file_systems] or None
+        self.turn_service.phase_began(job, messages.PhaseBegan(phase=phase, file_systems=used))
         return self.take()
+
+    def turns_sent(self) -> list[tuple[str, list[FileSystemId] | None]]:
+        """Return the turns sent since the last call, with their file systems; none: a Hold."""
+        turns = [
+            (job, message.file_systems if isinstance(message, messages.Turn) else [])
+            for job, message in self.messages
+            if isinstance(message, messages.Turn | messages.Hold)
+        ]
+        self.messages.clear()
+        return turns
 
     def end(self, job: JobEntry, phase: int, moved: int = 10, waited: float = 0.0) -> Sent:
         ended = messages.PhaseEnded(phase=phase, bytes=moved, seconds=1.0, waited=waited)

@@ -38,6 +38,7 @@ from penstock.live.http.what_if_runs import WhatIf, WhatIfRequest, WhatIfStarted
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address, url
 from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.file_system_record import FileSystemRecord
 from penstock.live.protocol.io_node_record import IoNodeRecord
 from penstock.live.protocol.job_record import JobRecord, JobSummary
 from penstock.live.protocol.state_directory import StateDirectory
@@ -101,6 +102,7 @@ class FakeDashboard(DashboardApi):
             site="lab",
             policy="set-10",
             scope="file-system",
+            file_systems=["home", "scratch"],
             mode="observe",
             bandwidth=None,
             kill_switch=False,
@@ -235,6 +237,12 @@ class FakeService(ControllerService):
             site="lab",
             roots=["/home/ada/project"],
             jobs=list(self.listed),
+            file_systems=[
+                FileSystemRecord(
+                    number=0, name="home", roots=["/home"], bytes=50, waiting=["job.2"]
+                ),
+                FileSystemRecord(number=1, name="scratch", roots=["/scratch"], bandwidth=1e9),
+            ],
             io_nodes=[serving, down],
             forwarded_bytes=30,
             direct_bytes=40,

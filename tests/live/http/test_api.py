@@ -97,6 +97,15 @@ def refused(answer: httpx.Response, code: int) -> dict[str, str]:
 # Access.
 
 
+def test_file_systems_are_shown_without_their_directories(
+    admin: httpx.Client, anonymous: httpx.Client
+) -> None:
+    full, public = (api.get("/v1/status").json()["file_systems"] for api in (admin, anonymous))
+    assert [each["name"] for each in full] == [each["name"] for each in public]
+    assert [each["roots"] for each in full] == [["/home"], ["/scratch"]]
+    assert public[0] == {name: value for name, value in full[0].items() if name != "roots"}
+
+
 @pytest.mark.security
 @pytest.mark.parametrize("path", READS)
 def test_without_tokens_nothing_private_is_shown(anonymous: httpx.Client, path: str) -> None:

@@ -40,6 +40,8 @@ for line in sys.stdin:
     if what == "write":
         for _ in range(int(size)):
             os.write(file, bytes(MIB))
+    elif what == "to":  # from now on another file
+        file = os.open(size, os.O_CREAT | os.O_RDWR)
     elif what == "small":
         os.write(file, bytes(4096))
     elif what == "log":

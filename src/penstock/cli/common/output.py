@@ -111,9 +111,11 @@ def tuned_value(parameter: str, value: Any) -> str:
     return str(value) if show is None or isinstance(value, str) else show(value)
 
 
-def show_scope(scope: str) -> str:
-    """Return what turns are taken on, after the name of a policy; empty: the file system."""
-    return " per I/O node" if scope == "io-node" else ""
+def show_scope(scope: str, file_systems: int = 1) -> str:
+    """Return what turns are taken on, after the name of a policy; empty: the only file system."""
+    if scope == "io-node":
+        return " per I/O node"
+    return " per file system" if file_systems > 1 else ""
 
 
 def finite(value: Any) -> Any:

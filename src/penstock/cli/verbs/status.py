@@ -11,11 +11,12 @@ from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, emit_table, json_option, show_scope
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
+from penstock.live.protocol.file_system_record import FileSystemRecord
 from penstock.live.protocol.io_node_record import IoNodeRecord
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.progress import console
-from penstock.units import show_count, show_seconds, show_volume
+from penstock.units import show_bandwidth, show_count, show_seconds, show_volume
 
 SHORTEST_COMMAND, LONGEST_COMMAND = 12, 60
 """The characters of a command that are shown, as the terminal has room; --json has all."""
@@ -55,10 +56,17 @@ def status(*, folder: Path | None, as_json: bool) -> None:
 
 def _show(status: messages.Status) -> None:
     emulation = f", on an emulated file system ({status.emulated})" if status.emulated else ""
-    turns = f"; {status.policy}{show_scope(status.scope)}, {status.mode}" if status.policy else ""
+    turns = (
+        f"; {status.policy}{show_scope(status.scope, len(status.file_systems))}, {status.mode}"
+        if status.policy
+        else ""
+    )
     click.echo(f"{', '.join(status.roots)}{emulation}{turns}\n")
     if status.jobs:
-        _show_jobs(status.jobs)
+        _show_jobs(status.jobs, several_file_systems=len(status.file_systems) > 1)
+        click.echo("")
+    if len(status.file_systems) > 1:
+        _show_file_systems(status.file_systems)
         click.echo("")
     if status.io_nodes:
         _show_io_nodes(status.io_nodes)
@@ -85,11 +93,12 @@ def _show(status: messages.Status) -> None:
         )
 
 
-def _show_jobs(jobs: Sequence[JobRecord]) -> None:
+def _show_jobs(jobs: Sequence[JobRecord], *, several_file_systems: bool) -> None:
     """List jobs; columns that would be empty for all of them are left out."""
     rows = [_row(job) for job in jobs]
     transfers = any(_state(job) == "transferring" for job in jobs)
     unneeded = {
+        "file systems": not several_file_systems,
         "granted": not transfers,
         "received": not transfers,
         "waits": not any(job.waits for job in jobs),
@@ -100,7 +109,7 @@ def _show_jobs(jobs: Sequence[JobRecord]) -> None:
         for column in (column for column, leave_out in unneeded.items() if leave_out):
             del row[column]
     _cut_commands(rows)
-    text = {"user", "state", "I/O nodes", "0 bytes because", "command"}
+    text = {"user", "state", "file systems", "I/O nodes", "0 bytes because", "command"}
     emit_table(tuple(rows[0]), [tuple(row.values()) for row in rows], text=text)
 
 
@@ -110,6 +119,7 @@ def _row(job: JobRecord) -> dict[str, str]:
         "job": job.id,
         "user": job.user,
         "state": _state(job),
+        "file systems": " ".join(job.file_systems) or "-",
         "I/O nodes": _io_nodes(job),
         "time": show_seconds(job.seconds),
         "forwarded": show_volume(job.forwarded_bytes),
@@ -122,6 +132,22 @@ def _row(job: JobRecord) -> dict[str, str]:
         "0 bytes because": job.zero_bytes_reason or "",
         "command": " ".join(" ".join(job.command).split()),
     }
+
+
+def _show_file_systems(file_systems: Sequence[FileSystemRecord]) -> None:
+    rows = [
+        (
+            each.name,
+            " ".join(each.roots),
+            "-" if each.bandwidth is None else show_bandwidth(each.bandwidth),
+            show_volume(each.bytes),
+            f"{len(each.transferring):,}",
+            f"{len(each.waiting):,}",
+        )
+        for each in file_systems
+    ]
+    heads = ("file system", "directories", "bandwidth", "moved", "transferring", "waiting")
+    emit_table(heads, rows, text={"directories"})
 
 
 def _show_io_nodes(io_nodes: Sequence[IoNodeRecord]) -> None:

@@ -49,7 +49,8 @@ class Sample:
             node.id: node.bytes for node in self.status.io_nodes if _answers(node)
         }
         direct = {("direct", job.id): job.direct_bytes for job in self.status.jobs}
-        return jobs | nodes | direct
+        on = {("file system", each.name): each.bytes for each in self.status.file_systems}
+        return jobs | nodes | direct | on
 
     def absent(self) -> set[int]:
         """Return the I/O nodes that have no process, and move nothing."""
@@ -66,6 +67,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     since_seconds: float | None
     at_most_seconds: float | None
     behind: list[str]
+    file_systems: list[str]
+    waits_on: list[str]  # of these
     share: float  # granted
     received: float | None
     bytes: int
@@ -85,6 +88,15 @@ class IoNodeView(msgspec.Struct, frozen=True, kw_only=True):
     tuned: dict[str, Value]
 
 
+class FileSystemView(msgspec.Struct, frozen=True, kw_only=True):
+    """A file system of a sample."""
+
+    name: str
+    transferring: int  # jobs
+    waiting: int  # jobs
+    rate: float | None  # bytes per second since the sample before, as jobs reported
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the site at a sample, with rates since the sample before."""
 
@@ -100,6 +112,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     bandwidth: float | None  # site.bandwidth
     jobs: list[JobView]
     io_nodes: list[IoNodeView]
+    file_systems: list[FileSystemView]
     elapsed: float
 
 
@@ -206,6 +219,15 @@ def view(before: Sample, after: Sample) -> View:
         bandwidth=status.bandwidth,
         jobs=sorted(jobs, key=_order),
         io_nodes=io_nodes,
+        file_systems=[
+            FileSystemView(
+                name=each.name,
+                transferring=len(each.transferring),
+                waiting=len(each.waiting),
+                rate=rate(("file system", each.name), each.bytes, float("inf")),
+            )
+            for each in status.file_systems
+        ],
         elapsed=elapsed,
     )
 
@@ -222,6 +244,8 @@ def _job(job: JobRecord, rate: float | None) -> JobView:
         since_seconds=job.since_seconds,
         at_most_seconds=job.at_most_seconds if doing == "waiting" else None,
         behind=job.behind,
+        file_systems=job.file_systems,
+        waits_on=job.waits_on,
         share=job.share,
         received=job.received,
         bytes=job.moved_bytes,
@@ -261,11 +285,15 @@ def _screen(view: View) -> "Group":
 
     parts: list[Any] = [Text(_head(view)), Text(_total(view)), Text("")]
     if view.jobs:
-        rows = [_row(job) for job in view.jobs]
-        text = {"user", "activity", "waits for"}
+        several = len(view.file_systems) > 1
+        rows = [_row(job, several_file_systems=several) for job in view.jobs]
+        text = {"user", "activity", "file systems", "waits for"}
         parts.append(table(tuple(rows[0]), [tuple(row.values()) for row in rows], text=text))
     else:
         parts.append(Text("no jobs are running"))
+    if len(view.file_systems) > 1:
+        cells = [tuple(_file_system(each).values()) for each in view.file_systems]
+        parts += [Text(""), table(tuple(_file_system(view.file_systems[0])), cells, text=set())]
     if view.io_nodes:
         nodes = [_node(node, view.tuning) for node in view.io_nodes]
         text = {"state", "operation", "pattern", "scheduler"}
@@ -274,6 +302,15 @@ def _screen(view: View) -> "Group":
     if view.tuning is not None:
         parts += [Text(""), Text(_tuning(view.tuning))]
     return Group(*parts)
+
+
+def _file_system(each: FileSystemView) -> dict[str, str]:
+    return {
+        "file system": each.name,
+        "transferring": f"{each.transferring:,}",
+        "waiting": f"{each.waiting:,}",
+        "MiB/s": _rate(each.rate),
+    }
 
 
 def _node(node: IoNodeView, tuning: TuningStatus | None) -> dict[str, str]:
@@ -308,7 +345,8 @@ def _head(view: View) -> str:
     numbers = ", ".join(f"{doing.count(what)} {what}" for what in ORDER if what in doing)
     clock = time.strftime("%H:%M:%S")
     mode = view.mode + (f" ({others})" if others else "")
-    head = f"{clock}  {view.policy}{show_scope(view.scope)}, {mode}; turns granted: {view.turns:,}"
+    scope = show_scope(view.scope, len(view.file_systems))
+    head = f"{clock}  {view.policy}{scope}, {mode}; turns granted: {view.turns:,}"
     if failures := view.policy_failures:
         head += f"; the policy FAILED {show_count(failures, 'time')}: see the controller's log"
     return head + (f"; {numbers}" if numbers else "")
@@ -329,19 +367,21 @@ def _answers(node: IoNodeRecord) -> bool:
     return node.read_bytes is not UNSET
 
 
-def _row(job: JobView) -> dict[str, str]:
+def _row(job: JobView, *, several_file_systems: bool) -> dict[str, str]:
     since, most = job.since_seconds, job.at_most_seconds
-    waits = job.doing in {"waiting", "would wait"}
+    waits = job.doing in {"waiting", "would wait"} or bool(job.waits_on)
+    on = f"on {' '.join(job.waits_on)}: " if several_file_systems and job.waits_on else ""
     return {
         "job": job.id,
         "user": job.user,
         "activity": job.doing,
+        **({"file systems": " ".join(job.file_systems) or "-"} if several_file_systems else {}),
         "since": "-" if since is None else show_seconds(since),
         "granted": f"{job.share:.0%}" if job.doing == "transferring" else "-",
         "received": "-" if job.received is None else f"{job.received:.0%}",
         "MiB/s": _rate(job.rate),
         "moved": show_volume(job.bytes),
-        "waits for": behind(job.behind) if waits else "",
+        "waits for": on + behind(job.behind) if waits else "",
         "at most": "" if most is None else f"{show_seconds(most)} more",
     }
 

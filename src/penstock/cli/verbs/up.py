@@ -18,11 +18,11 @@ from penstock.config import Loaded
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
 from penstock.live.deployment.emulator import Emulation
+from penstock.live.deployment.file_systems import file_systems_of, mixed_devices, roots_of
 from penstock.live.deployment.spec import (
     IO_NODE,
     Deployment,
     check_emulation,
-    check_roots,
     with_absolute_paths,
 )
 from penstock.live.protocol import messages
@@ -36,13 +36,13 @@ class Options:
     """Options of the verb."""
 
     roots: Annotated[
-        tuple[Path, ...],
+        tuple[str, ...],
         option(
             "--root",
             multiple=True,
-            metavar="DIR",
-            type=PATH,
-            help="A directory to manage: data calls on files below it go to I/O nodes. Repeatable.",
+            metavar="[NAME=]DIR",
+            help="A directory to manage: data calls on files below it go to I/O nodes. NAME is its "
+            "file system; directories without one are on one file system. Repeatable.",
         ),
     ]
     io_nodes: Annotated[
@@ -155,11 +155,13 @@ class Options:
             raise InputError("--all-users needs root: requests run with their callers' identities")
         if loaded.config.tuning.tune:
             loaded.check_policy("tuning")
-        roots = check_roots(self.roots)
+        file_systems = file_systems_of(loaded.config, self.roots)
+        roots = roots_of(file_systems)
         key_file = None if self.listen is None or self.key_file is None else self.key_file.resolve()
         deployment = Deployment(
             state=str(state.folder),
             roots=roots,
+            file_systems=file_systems,
             io_nodes=self.io_nodes,
             emulate=check_emulation(self.emulate, roots),
             settings=messages.Settings(**msgspec.structs.asdict(loaded.config.io_node)),
@@ -224,7 +226,8 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
     imported = [] if options.curves is None else owned(read_curves(options.curves))
     for one in imported:
         one.check(deployment.all_io_nodes)
-    for warning in _doubtful_bandwidths(deployment):
+    mixed = mixed_devices(deployment.file_systems)
+    for warning in [*_doubtful_bandwidths(deployment), *([] if mixed is None else [mixed])]:
         click.echo(f"penstock: warning: {warning}", err=True)
     with live_options.launch_errors():
         launcher.up(deployment)
@@ -240,6 +243,7 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
             {
                 "state": str(state.folder),
                 "roots": deployment.roots,
+                "file_systems": msgspec.to_builtins(deployment.file_systems),
                 "http": url,
                 "listen": address,
                 "mode": status.mode,
@@ -253,9 +257,9 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
     serving = (
         "1 I/O node serves" if options.io_nodes == 1 else f"{options.io_nodes} I/O nodes serve"
     )
-    click.echo(f"{serving} {', '.join(deployment.roots)}{emulation}")
+    click.echo(f"{serving} {_places(deployment)}{emulation}")
     click.echo(f"sharing policy {status.policy}, mode {status.mode}: {_meaning(status)}")
-    if status.bandwidth is None:
+    if status.bandwidth is None and any(each.bandwidth is None for each in deployment.file_systems):
         click.echo(
             "site.bandwidth is not set: lengths of phases are estimated from the fastest phase "
             "seen, and 'penstock top' shows no part of the bandwidth"
@@ -269,6 +273,12 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
     click.echo(f"run a job with: penstock run {where}-- COMMAND")
 
 
+def _places(deployment: Deployment) -> str:
+    if len(deployment.file_systems) == 1:
+        return ", ".join(deployment.roots)
+    return ", ".join(f"{each.name} ({', '.join(each.roots)})" for each in deployment.file_systems)
+
+
 def _meaning(status: messages.Status) -> str:
     own = ", ".join(f"{user}: {mode}" for user, mode in sorted(status.modes.items()))
     return live_options.MODE_MEANINGS[status.mode] + (f" (but {own})" if own else "")
@@ -278,6 +288,12 @@ def _doubtful_bandwidths(deployment: Deployment) -> list[str]:
     given, warnings = deployment.config.site.bandwidth, list[str]()
     if given is not None and (warning := units.doubtful_bandwidth("site.bandwidth", given)):
         warnings.append(warning)
+    for each in deployment.file_systems:
+        key = f"site.file-systems.{each.name}.bandwidth"
+        if each.bandwidth is not None and (
+            warning := units.doubtful_bandwidth(key, each.bandwidth)
+        ):
+            warnings.append(warning)
     if deployment.emulate is not None:
         warnings += Emulation.doubtful_rates(deployment.emulate)
     return warnings

@@ -213,14 +213,14 @@ def _simulate(record: Record, loaded: Loaded, options: Options) -> dict[str, Any
     typed = (name for name in selected if ran.policy in _trusted([name]))
     ran = replace(ran, policy=next(typed, ran.policy))
     recording, site = from_record.load(record), record.header.site
-    task = _task(record, ran, loaded, options)
+    task = _task(record, recording, ran, loaded, options)
     workload = recording.workload
     skipped = policy_runs.missing_needs(workload, selected) if options.policies is None else {}
     skipped.pop(ran.policy, None)
     runnable = {name: policy for name, policy in selected.items() if name not in skipped}
     runnable[ran.policy] = registry.sharing(ran.policy, ran.options)
     with error_prefix(record.paths[0]):
-        check_workload(workload, site)
+        check_workload(workload, recording.run.site)
         with progress("simulating", len(runnable)) as bar:
             result = what_if_result.compare(recording, ran, runnable, task, bar.advance)
         packed = _packed(recording, packers, loaded, result.ran, site)
@@ -254,7 +254,7 @@ def _simulate_allocation(record: Record, loaded: Loaded, options: Options) -> di
         Ran(policy=policy).check_trust(trusted)
     ran = Ran(policy=name, mode=header.mode)
     recording = from_record.load(record, by_io_node=True)
-    task = _task(record, sharing, loaded, options)
+    task = _task(record, recording, sharing, loaded, options)
     with error_prefix(record.paths[0]):
         check_workload(recording.workload, header.site)
         with progress("simulating", len(headers)) as bar:
@@ -285,11 +285,13 @@ def _with_needs(result: what_if_result.WhatIf, policies: Mapping[str, Any]) -> d
     return answer
 
 
-def _task(record: Record, ran: Ran, loaded: Loaded, options: Options) -> policy_runs.Task:
+def _task(
+    record: Record, recording: Recording, ran: Ran, loaded: Loaded, options: Options
+) -> policy_runs.Task:
     """Return what all simulations have in common; `ran` is the sharing policy."""
     configured = loaded.config.sharing
     return policy_runs.Task(
-        site=record.header.site,
+        site=recording.run.site,
         knowledge=what_if_record.known(loaded, record.header),
         window=loaded.config.simulation.seconds(),
         arbiter=_no_arbiter,

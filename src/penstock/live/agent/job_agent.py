@@ -9,7 +9,7 @@ last heartbeat: if the controller or this process dies, it opens by itself.
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.files import reason
+from penstock.identities import FileSystemId
 from penstock.learn.phases import Began, Ended
 from penstock.live.agent.phase_sampler import PhaseSampler
 from penstock.live.agent.phase_turn import PhaseTurn
@@ -178,6 +179,9 @@ class JobAgent:
         by_node = self._pages.bytes_by_io_node()
         return messages.Usage(
             io_nodes={str(number): moved for number, moved in by_node.items()},
+            file_systems={
+                str(number): moved for number, moved in self._pages.bytes_by_file_system().items()
+            },
             directories=self._pages.directories_elsewhere(),
         )
 
@@ -197,9 +201,14 @@ class JobAgent:
     def _limit_dirty_data(self) -> None:
         self._pages.limit_dirty_data(self._dirty_window if self._mode == "enforce" else 0)
 
-    def _close_gate(self) -> None:
-        """Close the gate until the lease ends."""
-        self._pages.close_gate(self._last_heartbeat + self._lease - self._clock())
+    def _close_gate(self, file_systems: Collection[FileSystemId] | None = None) -> None:
+        """Close the gates of some file systems, or of all, until the lease ends."""
+        seconds = self._last_heartbeat + self._lease - self._clock()
+        self._pages.close_gate(seconds, file_systems)
+
+    def _closed_gates(self, phase: PhaseTurn | None) -> set[FileSystemId]:
+        """Return the file systems whose gates are closed while turns are enforced."""
+        return set(self._pages.file_systems) - (set() if phase is None else phase.open_gates)
 
     # From the job to the controller.
 
@@ -226,14 +235,30 @@ class JobAgent:
             elif isinstance(change, Ended):
                 self._end_phase(now, change)
         self._end_expired_wait(now)
+        if self._phase is not None:
+            self._follow_file_systems(now, self._phase)
         if self._phase is not None and self._mode == "enforce":
             self._offer_unused_turn(now, self._phase)
+
+    def _follow_file_systems(self, now: float, phase: PhaseTurn) -> None:
+        """Request the turn on another file system that the phase uses."""
+        every = self._pages.file_systems
+        if len(every) == 1 or phase.is_lent:
+            return
+        # At a closed gate, calls that are not small wait.
+        passed = phase.out_of_turn if self._mode == "enforce" else every
+        used = self._sampler.waiting_on() | self._sampler.moved_on(passed)
+        if not phase.use(now, used):
+            return
+        if self._controller is None and self._mode == "enforce":
+            self._fail_open(now, phase, "lapses")
+        self._request_turn(phase)
 
     def _offer_unused_turn(self, now: float, phase: PhaseTurn) -> None:
         """Offer the turn of a marked phase without calls; request it again at the next call."""
         if phase.is_lent:
             if self._sampler.is_waiting():
-                phase.request_again(now)
+                phase.request_again(now, self._sampler.waiting_on())
                 self._request_turn(phase)
             return
         finder = self._sampler.finder
@@ -248,42 +273,73 @@ class JobAgent:
     def _end_expired_wait(self, now: float) -> None:
         """End a wait if the lease has ended, or the phase has waited for the maximum time."""
         phase = self._phase
-        if phase is None or phase.turn is not None or self._mode != "enforce":
+        if phase is None or self._mode != "enforce":
             return
         lapsed = now - self._last_heartbeat >= self._lease
+        if phase.turn is not None:
+            self._end_expired_waits_elsewhere(now, phase, lapsed=lapsed)
+            return
         if phase.is_lent:
             if not lapsed or self._sampler.idle_seconds(now):
                 return
-            phase.request_again(now)
+            phase.request_again(now, self._sampler.waiting_on())
+        if not phase.is_waiting:
+            return
         if lapsed:  # the wait ended when the gate opened, however late this process notices
             opened = max(self._last_heartbeat + self._lease, phase.waiting_since)
             self._fail_open(min(opened, now), phase, "lapses")
         elif phase.waited + now - phase.waiting_since >= self._max_wait:
             self._fail_open(now, phase, "overdue")
 
-    def _fail_open(self, now: float, phase: PhaseTurn, cause: str) -> None:
-        """Let a phase transfer without a turn."""
-        phase.start(now)
-        phase.overdue = True
+    def _end_expired_waits_elsewhere(self, now: float, phase: PhaseTurn, *, lapsed: bool) -> None:
+        """End waits on single file systems, of a phase that has its turn on another one."""
+        for file_system, since in phase.waits_on().items():
+            if lapsed:
+                self._fail_open(now, phase, "lapses", {file_system})
+            elif now - since >= self._max_wait:
+                self._fail_open(now, phase, "overdue", {file_system})
+
+    def _fail_open(
+        self,
+        now: float,
+        phase: PhaseTurn,
+        cause: str,
+        file_systems: Collection[FileSystemId] | None = None,
+    ) -> None:
+        """Let a phase transfer without a turn, on some file systems or all."""
+        if phase.turn is None:
+            phase.start(now)
         self._fail_opens[cause] += 1
-        self._pages.open_gate()
+        opened = self._pages.file_systems if file_systems is None else file_systems
+        phase.out_of_turn.update(opened)
+        self._pages.open_gate(opened)
 
     def _begin_phase(self, now: float, began: float) -> None:
         """Request a turn for a phase, which is noticed after it `began`."""
         self._phases += 1
         announced = self._sampler.take_announced_bytes()
         self._phase = PhaseTurn(self._phases, min(began, now), now, announced)
+        self._phase.use(now, self._sampler.first_file_systems())
         if self._controller is None and self._mode == "enforce":
             self._fail_open(now, self._phase, "lapses")
         self._request_turn(self._phase)
 
     def _request_turn(self, phase: PhaseTurn, transferring: float | None = None) -> None:
+        if not phase.file_systems:  # it is marked, and nothing says yet what it will use
+            return
+        several = len(self._pages.file_systems) > 1
         self._send(
-            messages.PhaseBegan(phase=phase.number, bytes=phase.bytes, transferring=transferring)
+            messages.PhaseBegan(
+                phase=phase.number,
+                bytes=phase.bytes,
+                transferring=transferring,
+                file_systems=sorted(phase.file_systems) if several else None,
+            )
         )
 
     def _end_phase(self, now: float, ended: Ended) -> None:
         phase, self._phase = self._phase, None
+        self._sampler.phase_over()
         if phase is None:
             return
         if phase.is_lent:
@@ -338,27 +394,44 @@ class JobAgent:
                     self._exit_confirmed.set()
 
     def _grant_turn(self, now: float, phase: PhaseTurn, turn: messages.Turn) -> None:
-        if phase.turn is not None:
-            self._pages.open_gate()
-        elif self._mode != "enforce":
-            phase.turn = phase.began  # an observed phase does not wait
-        elif turn.overdue:
-            self._fail_open(now, phase, "policy_failed" if turn.failed else "overdue")
+        every = set(self._pages.file_systems)
+        granted = every if turn.file_systems is None else every & set(turn.file_systems)
+        if self._mode != "enforce":
+            phase.turns = granted
+            if phase.turn is None:
+                phase.turn = phase.began  # an observed phase does not wait
+            else:
+                self._pages.open_gate()
+        elif turn.overdue and phase.turn is None:
+            self._fail_open(now, phase, "policy_failed" if turn.failed else "overdue", granted)
         else:
-            phase.start(now)
-            self._pages.open_gate()
+            if phase.turn is None:
+                phase.start(now)
+            lost, phase.turns = phase.turns - granted - phase.out_of_turn, granted
+            phase.requested |= dict.fromkeys(lost, now)
+            self._pages.open_gate(granted)
+            if lost:
+                self._close_gate(lost)
 
     def _revoke_turn(self, now: float, phase: PhaseTurn, *, lend: bool) -> None:
-        if self._mode == "enforce" and not phase.overdue and phase.turn is not None:
+        if self._mode != "enforce" or phase.turn is None:
+            return
+        if not phase.overdue:
             phase.lend(now) if lend else phase.stop(now)
             self._close_gate()
+        elif lost := phase.turns - phase.out_of_turn:
+            phase.requested |= dict.fromkeys(lost, now)
+            phase.turns.clear()
+            self._close_gate(lost)
 
     def _switch_slice(self, phase: PhaseTurn, slice_: messages.Slice) -> None:
-        if self._mode != "enforce" or phase.overdue:
+        on = slice_.file_system
+        if self._mode != "enforce" or (phase.overdue if on is None else on in phase.out_of_turn):
             return
-        self._pages.open_gate() if slice_.open else self._close_gate()
-        if slice_.open and not self._sampler.in_call():
-            self._send(messages.Idle(phase=phase.number))
+        gates = self._pages.file_systems if on is None else [on]
+        self._pages.open_gate(gates) if slice_.open else self._close_gate(gates)
+        if slice_.open and not self._sampler.in_call(on):
+            self._send(messages.Idle(phase=phase.number, file_system=on))
 
     def _renew_lease(self, now: float, mode: str) -> None:
         old_mode, self._mode, self._last_heartbeat = self._mode, mode, now
@@ -368,14 +441,17 @@ class JobAgent:
             if old_mode == "enforce":
                 if phase is not None and phase.is_waiting:
                     phase.start(now)
-                self._pages.open_gate()
-        elif phase is None or phase.turn is None:
-            if old_mode == "enforce":
-                self._pages.extend_closure(self._lease)
-            else:
                 if phase is not None:
-                    phase.waiting_since = now  # so far it was only observed
-                self._close_gate()
+                    phase.turns |= phase.file_systems
+                self._pages.open_gate()
+        elif closed := self._closed_gates(phase):
+            if old_mode == "enforce":
+                self._pages.extend_closure(self._lease, closed)
+            else:
+                if phase is not None:  # so far it was only observed
+                    phase.waiting_since = now
+                    phase.requested = dict.fromkeys(phase.file_systems, now)
+                self._close_gate(closed)
 
     # The connection.
 
@@ -408,7 +484,8 @@ class JobAgent:
             self._send(self._exit)
         phase = self._phase
         if phase is not None:
-            phase.overdue = True  # a phase that transfers is not stopped again
+            # A phase that transfers is not stopped again.
+            phase.out_of_turn.update(self._pages.file_systems)
             if phase.turn is None:
                 phase.turn, phase.is_lent = now, False
             self._pages.open_gate()

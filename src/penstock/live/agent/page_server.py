@@ -30,6 +30,7 @@ def create_pages(accepted: messages.JobAccepted) -> shared_page.SharedPages:
     """Create the pages of a job that the controller accepted."""
     return shared_page.SharedPages(
         [Path(root) for root in accepted.roots],
+        file_systems=accepted.file_systems,
         job=accepted.job,
         token=bytes.fromhex(accepted.token) or bytes(shared_page.TOKEN_BYTES),
         longest_wait=accepted.longest_wait + EXTRA_CALL_WAIT,

@@ -5,10 +5,11 @@ whose process calls exec. The sampler checks in /proc that such a thread still e
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
+from penstock.identities import FileSystemId
 from penstock.learn.phases import Began, Ended, PhaseFinder
 from penstock.live.protocol.shared_page import SharedPages, SlotOwner
 
@@ -29,6 +30,8 @@ class PhaseSampler:
         """Processes that existed when the current phase was marked: one of them marked it."""
         self._last_call = 0.0
         self._announced = 0  # bytes
+        self._before: dict[FileSystemId, int] = {}
+        """Bytes by file system when the last phase ended."""
         self.concurrent_calls = 0
         """The largest number of threads that a sample found in a data call at once."""
 
@@ -43,9 +46,55 @@ class PhaseSampler:
         announced = self._announced - before
         return announced if 0 < announced <= _MAX_BYTES else None
 
-    def in_call(self) -> bool:
-        """Return whether any thread is in a data call, or waits at the gate."""
-        return any(is_alive(thread) for thread, _ in self._pages.threads_in_call())
+    def in_call(self, file_system: FileSystemId | None = None) -> bool:
+        """Return whether any thread is in a data call, or waits at the gate.
+
+        On one file system, or on any.
+        """
+        if file_system is None:
+            return any(is_alive(thread) for thread, _ in self._pages.threads_in_call())
+        return any(
+            on == file_system and is_alive(thread)
+            for thread, on, _ in self._pages.file_systems_in_call()
+        )
+
+    def waiting_on(self) -> set[FileSystemId]:
+        """Return the file systems at whose gates threads wait."""
+        return self._on(waits=True)
+
+    def _on(self, *, waits: bool) -> set[FileSystemId]:
+        calls = self._pages.file_systems_in_call()
+        return {on for thread, on, at_gate in calls if at_gate >= waits and is_alive(thread)}
+
+    def moved_on(self, file_systems: Collection[FileSystemId]) -> set[FileSystemId]:
+        """Return those of some file systems on which this phase moved as much as a phase does."""
+        return {
+            each
+            for each in file_systems
+            if self._since_last_phase().get(each, 0) >= self.finder.small
+        }
+
+    def first_file_systems(self) -> set[FileSystemId]:
+        """Return the file systems that a phase uses which begins now; empty: not known yet."""
+        every = set(self._pages.file_systems)
+        if len(every) == 1:
+            return every
+        if used := self.waiting_on() | self.moved_on(every):
+            return used
+        if self.finder.marked:
+            return set()
+        moved = self._since_last_phase()
+        return {max(moved, key=moved.__getitem__)} if moved else self._on(waits=False)
+
+    def phase_over(self) -> None:
+        """Count bytes by file system from now on for the next phase."""
+        if len(self._pages.file_systems) > 1:
+            self._before = self._pages.bytes_by_file_system()
+
+    def _since_last_phase(self) -> dict[FileSystemId, int]:
+        moved = self._pages.bytes_by_file_system()
+        since = {each: size - self._before.get(each, 0) for each, size in moved.items()}
+        return {each: size for each, size in since.items() if size > 0}
 
     def is_waiting(self) -> bool:
         """Return whether any thread waits at the gate."""

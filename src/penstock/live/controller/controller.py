@@ -73,7 +73,12 @@ class Controller:
         self.quotas = Quotas(deployment.config.live.user_jobs)
         store = WriteBehind(Store(deployment.store or f"sqlite:///{self.state.store}"))
         self.archive = JobArchive(store, wall_clock)
-        self.jobs = JobTable(store.serial, store.totals, clock=clock)
+        self.jobs = JobTable(
+            store.serial,
+            store.totals,
+            file_systems=[each.name for each in deployment.all_file_systems],
+            clock=clock,
+        )
         self.io_nodes = IoNodes(
             deployment,
             self.environment.io_node,
@@ -85,6 +90,7 @@ class Controller:
         self.turn_service = TurnService(
             deployment.config,
             io_nodes=deployment.all_io_nodes,
+            file_systems=deployment.all_file_systems,
             send=self._send,
             set_weights=self._weights.set,
             path=self._path,
@@ -361,6 +367,7 @@ class Controller:
         return job, messages.JobAccepted(
             job=job.id,
             roots=self.deployment.roots,
+            file_systems=self.deployment.file_system_of_roots(),
             nodes=mapped.nodes,
             stripe=mapped.stripe,
             environment=self.environment.job(job.id),

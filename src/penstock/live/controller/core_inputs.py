@@ -1,6 +1,7 @@
 """What a live deployment gives to the core: its policies, and jobs as policies know them."""
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.config import OWN, Config
@@ -8,7 +9,7 @@ from penstock.learn.observations import Spread
 from penstock.learn.periods import HYSTERESIS
 from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
-from penstock.model import Curve, Job, JobId
+from penstock.model import Curve, FileSystem, Job, JobId
 from penstock.model.job import PRIOR
 from penstock.records import Header, PolicySpec
 
@@ -17,7 +18,13 @@ CLASS = "class"
 
 
 def record_header(
-    config: Config, io_nodes: int, *, epoch: float, now: float, emulated: bool = False
+    config: Config,
+    io_nodes: int,
+    *,
+    epoch: float,
+    now: float,
+    file_systems: Sequence[FileSystem] = (),
+    emulated: bool = False,
 ) -> Header:
     """Return the header of a deployment's record: everything that its Manager is made of."""
     allocation, placement = config.allocation, None
@@ -32,7 +39,12 @@ def record_header(
         run=secrets.token_hex(8),
         epoch=epoch,
         began=now,
-        site=replace(config.site.site(), resources=max(io_nodes, 1), direct=True),
+        site=replace(
+            config.site.site(),
+            resources=max(io_nodes, 1),
+            direct=True,
+            file_systems=tuple(file_systems),
+        ),
         sharing=PolicySpec(policy=config.sharing.policy, options=config.sharing.options),
         allocation=allocator,
         placement=placement,

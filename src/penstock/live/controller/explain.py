@@ -100,14 +100,14 @@ def _now(job: JobRecord, status: messages.Status) -> Iterator[str]:
     elif job.doing is None:
         yield "It runs, and takes no part in turns: its 'penstock run' is of an older version."
     else:
-        yield from _doing(job)
+        yield from _doing(job, status)
         yield from _shares(job, status)
         yield from explain_policy.mode(job, status)
         if job.mode != "off":
             yield from explain_policy.place(job, status, enforced=job.mode == "enforce")
 
 
-def _doing(job: JobRecord) -> Iterator[str]:
+def _doing(job: JobRecord, status: messages.Status) -> Iterator[str]:
     since = "" if job.since_seconds is None else show_seconds(job.since_seconds)
     if job.doing == "computing":
         yield "It computes: no I/O phase is in progress."
@@ -118,8 +118,17 @@ def _doing(job: JobRecord) -> Iterator[str]:
         else:
             shares = f"{_received(job)}; if turns were enforced, its share would be {job.share:.0%}"
         yield f"It has been transferring for {since}{turn}{shares}."
+        if job.waits_on:
+            would = "" if job.mode == "enforce" else "would "
+            yield (
+                f"On {_listed(job.waits_on)} it {would}wait{'' if would else 's'} for its turn, "
+                f"{behind(job.behind)}; its calls on its other file systems go on."
+            )
     elif job.mode == "enforce":
-        yield f"It has been waiting for its turn for {since}, {behind(job.behind)}."
+        yield (
+            f"It has been waiting for its turn{_on_some(job, status)} for {since}, "
+            f"{behind(job.behind)}."
+        )
         if job.at_most_seconds is not None:
             most = show_seconds(job.at_most_seconds)
             yield (
@@ -128,9 +137,19 @@ def _doing(job: JobRecord) -> Iterator[str]:
             )
     else:
         yield (
-            f"It transfers; if turns were enforced, it would have been waiting for {since}, "
-            f"{behind(job.behind)}{_received(job)}."
+            f"It transfers; if turns were enforced, it would have been waiting"
+            f"{_on_some(job, status)} for {since}, {behind(job.behind)}{_received(job)}."
         )
+
+
+def _on_some(job: JobRecord, status: messages.Status) -> str:
+    """Say on which file systems a job waits, where there are several."""
+    named = job.waits_on and len(status.file_systems) > 1
+    return f" on {_listed(job.waits_on)}" if named else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _received(job: JobRecord) -> str:
@@ -275,6 +294,10 @@ def _io_nodes(numbers: Sequence[int]) -> str:
 
 def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
     yield from explain_allocation.allocation(job, status)
+    if job.bytes_by_file_system and len(status.file_systems) > 1:
+        moved_on = job.bytes_by_file_system.items()
+        parts = [f"{show_volume(size)} on {name}" for name, size in moved_on]
+        yield f"It moved {', '.join(parts)}."
     numbers = job.io_nodes
     if numbers:
         verb = "may use" if job.state == "running" else "was allowed"

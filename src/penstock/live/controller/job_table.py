@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.errors import InputError, unknown
@@ -48,6 +48,7 @@ class JobEntry:
     io_nodes: tuple[int, ...] = ()  # its current ones, or its last
     counters: Mapping[str, int] = field(default_factory=dict)
     usage: Usage = Usage()  # noqa: RUF009 - frozen
+    file_system_names: Sequence[str] = ()  # of the site, in order
     pinned: bool = False  # it, or a person, asked for its I/O nodes
     maps: int = 0  # maps sent since it began; its counter `maps` says how many it has taken
     state: str = "running"  # or ended, or lost: its connection broke
@@ -63,6 +64,13 @@ class JobEntry:
     def io_nodes_used(self) -> list[int]:
         """The I/O nodes that moved data for it."""
         return sorted(map(int, self.usage.io_nodes))
+
+    @property
+    def bytes_by_file_system(self) -> dict[str, int]:
+        """The bytes that it moved on each file system of the site, by name."""
+        moved = ((int(number), size) for number, size in self.usage.file_systems.items())
+        names = self.file_system_names
+        return {names[number]: size for number, size in moved if number < len(names)}
 
     @property
     def moved_bytes(self) -> int:
@@ -94,6 +102,8 @@ class JobEntry:
             io_nodes=list(self.io_nodes),
             io_nodes_used=self.io_nodes_used,
             bytes_by_io_node=self.usage.io_nodes,
+            file_systems=list(self.bytes_by_file_system),
+            bytes_by_file_system=self.bytes_by_file_system,
             zero_bytes_reason=self.zero_bytes_reason,
             forwarded_bytes=forwarded_bytes(counters),
             direct_bytes=direct_bytes(counters),
@@ -115,6 +125,7 @@ class JobTable:
         *,
         listed: int = LISTED,
         lost_jobs: int = LOST_JOBS,
+        file_systems: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`totals` are those of jobs that are not listed; the limits bound what is kept."""
@@ -126,6 +137,9 @@ class JobTable:
         self._directories: dict[str, tuple[str, list[str]]] = {}  # by listed job, with its user
         self._next, self._listed, self._lost_jobs = next_serial, listed, lost_jobs
         self._clock = clock
+        self._file_systems = file_systems
+        self._unlisted_on = Counter(dict.fromkeys(file_systems, 0))
+        """Bytes of jobs that are not listed, by file system."""
 
     def begin(self, begin: BeginJob, now: float, host: str = "") -> JobEntry:
         """Add a job; its id is its name and a serial number, or the id that it had before."""
@@ -143,6 +157,7 @@ class JobTable:
             since=self._clock(),
             host=host,
             pinned=begin.io_nodes is not None,
+            file_system_names=self._file_systems,
         )
         if not 0 < len(job.id.encode()) < JOB_BYTES:
             raise InputError(f"job name {begin.name!r} is too long; give a shorter one")
@@ -181,6 +196,8 @@ class JobTable:
             self._ended = deque(listed)
             return
         self._unlisted = self._unlisted.minus(lost)
+        for name, size in lost.bytes_by_file_system.items():
+            self._unlisted_on[name] = max(self._unlisted_on[name] - size, 0)
         self._causes -= self._lost.pop(lost.id, Counter(earlier=lost.fail_opens))
         self._causes.update(dict.fromkeys(FAIL_OPENS, 0))  # a difference drops zeros
 
@@ -188,6 +205,7 @@ class JobTable:
         """Keep no more of a job than what it adds to the totals."""
         self._directories.pop(record.id, None)
         self._unlisted = self._unlisted.plus(record)
+        self._unlisted_on.update(record.bytes_by_file_system)
         causes = Counter({cause: record.counters.get(cause, 0) for cause in FAIL_OPENS})
         self._causes.update(causes)
         if record.state == "lost" and causes.total():
@@ -228,6 +246,15 @@ class JobTable:
             direct_bytes=totals.direct_bytes + sum(map(direct_bytes, counters)),
             fail_opens=totals.fail_opens + sum(map(fail_opens, counters)),
         )
+
+    def bytes_by_file_system(self) -> dict[str, int]:
+        """Return the bytes that jobs moved on each file system since the controller started."""
+        moved = self._unlisted_on.copy()
+        for record in self._ended:
+            moved.update(record.bytes_by_file_system)
+        for job in self.running.values():
+            moved.update(job.bytes_by_file_system)
+        return dict(moved)
 
     def fail_opens(self) -> dict[str, int]:
         """Return the fail-opens of all jobs ever, by cause."""

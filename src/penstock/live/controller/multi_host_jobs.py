@@ -6,6 +6,7 @@ the job begins with the first member's phase, and ends with the last.
 
 from dataclasses import dataclass, field
 
+from penstock.identities import FIRST_FILE_SYSTEM, FileSystemId
 from penstock.live.controller.turn_state import PhaseReport
 from penstock.live.protocol import messages
 from penstock.model import JobId
@@ -18,15 +19,29 @@ class MultiHostJob:
     id: JobId
     members: set[JobId] = field(default_factory=set)
     in_phase: dict[JobId, int] = field(default_factory=dict)  # members' own numbers of the phase
+    uses: dict[JobId, frozenset[FileSystemId]] = field(default_factory=dict)
+    """The file systems that each member uses, or used, in its last phase."""
     phase: int = 0
     bytes: int = 0
     seconds: float = 0.0
     small: bool = True
     yielded: tuple[JobId, int] | None = None  # the member, and its number of the phase
 
-    def begin_phase(self, member: JobId, number: int) -> bool:
+    @property
+    def file_systems(self) -> tuple[FileSystemId, ...]:
+        """The file systems that its phase uses."""
+        return tuple(sorted(set[FileSystemId]().union(*map(self.uses.__getitem__, self.in_phase))))
+
+    def begin_phase(
+        self,
+        member: JobId,
+        number: int,
+        file_systems: frozenset[FileSystemId] = frozenset({FIRST_FILE_SYSTEM}),
+    ) -> bool:
         """Begin a member's phase; tell whether the job's phase begins with it."""
         first = not self.in_phase
+        goes_on = self.in_phase.get(member) == number
+        self.uses[member] = file_systems | (self.uses[member] if goes_on else frozenset())
         self.in_phase[member] = number
         if first:
             self.phase += 1
@@ -90,6 +105,7 @@ class MultiHostJobs:
         """Remove a member; return its job if it was the last."""
         job = self._of_member.pop(member)
         job.members.discard(member)
+        job.uses.pop(member, None)
         if job.members:
             return None
         del self.by_id[job.id]

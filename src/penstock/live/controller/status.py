@@ -15,6 +15,7 @@ from penstock.live.controller.turn_state import Phase, TurnState
 from penstock.live.controller.turns import Turns
 from penstock.live.deployment.spec import ANSWER_TIMEOUT
 from penstock.live.protocol import messages
+from penstock.live.protocol.file_system_record import FileSystemRecord
 from penstock.live.protocol.io_node_record import IoNodeRecord
 from penstock.live.protocol.job_record import JobRecord
 from penstock.model import JobId
@@ -40,6 +41,7 @@ async def site_status(controller: "Controller") -> messages.Status:
         emulated=controller.deployment.emulate,
         jobs=controller.job_records(),
         io_nodes=list(io_nodes),
+        file_systems=_file_systems(controller),
         forwarded_bytes=totals.forwarded_bytes,
         direct_bytes=totals.direct_bytes,
         fail_open_total=totals.fail_opens,
@@ -58,6 +60,25 @@ async def site_status(controller: "Controller") -> messages.Status:
         refused=controller.refusals.total,
         policy_failures=turn_service.failures,
     )
+
+
+def _file_systems(controller: "Controller") -> list[FileSystemRecord]:
+    moved = controller.jobs.bytes_by_file_system()
+    records = []
+    for number, each in enumerate(controller.deployment.all_file_systems):
+        transferring, waiting = controller.turn_service.on_file_system(number)
+        records.append(
+            FileSystemRecord(
+                number=number,
+                name=each.name,
+                roots=list(each.roots),
+                bandwidth=each.bandwidth,
+                bytes=moved.get(each.name, 0),
+                transferring=transferring,
+                waiting=waiting,
+            )
+        )
+    return records
 
 
 async def _io_node(controller: "Controller", io_node: IoNode) -> IoNodeRecord:
@@ -151,6 +172,7 @@ def with_turn(
     return structs.replace(
         record,
         doing="transferring",
+        behind=manager.ahead_of(id) if record.waits_on else [],
         since_seconds=now - since,
         share=turns.share(id),
         out_of_turn=not turns.has_turn(id),

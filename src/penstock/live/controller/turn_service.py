@@ -17,9 +17,11 @@ from penstock.config.sections import MODES
 from penstock.core.arbiter import EXPLORE
 from penstock.core.ledger import knows
 from penstock.errors import InputError
+from penstock.identities import FileSystemId
 from penstock.learn.observations import ObservedPhase
 from penstock.live.controller.arbitration import Allocations, with_arbitration
 from penstock.live.controller.core_inputs import policy_job, record_header
+from penstock.live.controller.file_system_turns import FileSystemTurns, waits_on
 from penstock.live.controller.gate_slices import GateSlicer
 from penstock.live.controller.io_node_map import IoNodePath, same_count
 from penstock.live.controller.io_node_weights import OutOfTurn
@@ -28,8 +30,8 @@ from penstock.live.controller.modes import DEFAULT, Modes
 from penstock.live.controller.multi_host_jobs import MultiHostJob, MultiHostJobs
 from penstock.live.controller.policy_watch import Watch, failure_text, unwatched
 from penstock.live.controller.status import TurnWaits, with_progress, with_turn
-from penstock.live.controller.turn_state import PhaseReport, Release, TurnState
-from penstock.live.controller.turns import FILE_SYSTEM, Turns
+from penstock.live.controller.turn_state import Phase, PhaseReport, Release, TurnState
+from penstock.live.controller.turns import Turns
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.messages import COUNTER_INTERVAL
@@ -39,6 +41,7 @@ from penstock.model import (
     Action,
     Admit,
     Assign,
+    FileSystem,
     Hold,
     Job,
     JobId,
@@ -70,6 +73,7 @@ class TurnService:
         config: Config,
         *,
         io_nodes: int,
+        file_systems: Sequence[FileSystem] = (),
         send: Callable[[JobId, messages.Message], None],
         set_weights: Callable[[Mapping[JobId, float], OutOfTurn], None],
         path: Callable[[JobId], IoNodePath],
@@ -88,7 +92,12 @@ class TurnService:
         self._watch = watch
         self._clock = clock
         header = record_header(
-            config, io_nodes, epoch=wall_clock() - clock(), now=clock(), emulated=emulated
+            config,
+            io_nodes,
+            epoch=wall_clock() - clock(),
+            now=clock(),
+            file_systems=file_systems,
+            emulated=emulated,
         )
         self.header = with_arbitration(header, config)
         knows(config.sharing.sharing().needs)
@@ -119,7 +128,12 @@ class TurnService:
         self._by_io_node = config.sharing.scope == "io-node"
         self._out_of_turn: dict[ResourceId, set[JobId]] = {}
         """What the I/O nodes were sent, by I/O node."""
-        self._slicer = GateSlicer(self._direct_weights, self._set_gate)
+        self._file_systems = FileSystemTurns(file_systems, by_io_node=self._by_io_node)
+        # A job that is direct competes with those on the same file system.
+        self._slicers = {
+            each: GateSlicer(partial(self._direct_weights, each), partial(self._set_gate, each))
+            for each in (self._file_systems.ids if self._file_systems.are_several else [None])
+        }
         self._multi_host = MultiHostJobs()
         self._jobs: dict[JobId, JobEntry] = {}
         self._serial = 0
@@ -250,8 +264,9 @@ class TurnService:
         if whole is None:
             return
         resumes = whole.resumes(job.id, message.phase)
-        if not whole.begin_phase(job.id, message.phase):
-            self._join_phase(job.id, message.phase, whole)
+        if not whole.begin_phase(job.id, message.phase, self._file_systems.used(message)):
+            if not self._widen(whole):
+                self._join_phase(job.id, message.phase, whole)
             return
         paths = self._paths(whole.id)
         self.turns.states[whole.id].use(same_count(paths))
@@ -262,7 +277,7 @@ class TurnService:
                 whole.id,
                 whole.phase,
                 message.bytes,
-                resources=self._resources(paths),
+                resources=self._resources(whole, paths),
                 resumes=resumes,
                 transferring=message.transferring if self._is_enforced(whole.id) else None,
                 mode=self._mode(whole.id),
@@ -273,6 +288,15 @@ class TurnService:
             phase.paths = paths
         if phase is not None and phase.released:  # it went on transferring: no action says so
             self._update_weights({whole.id: phase.weight})
+
+    def _widen(self, whole: MultiHostJob) -> bool:
+        """Ask for turns on file systems that are new to a job's phase, if there are any."""
+        phase = self.turns.states[whole.id].phase
+        if self._by_io_node or phase is None or set(whole.file_systems) <= set(phase.resources):
+            return False
+        resources: tuple[ResourceId, ...] = tuple(sorted({*whole.file_systems, *phase.resources}))
+        self._decide(partial(self.turns.widen, self._clock(), whole.id, resources))
+        return True
 
     def phase_ended(self, job: JobEntry, message: messages.PhaseEnded) -> None:
         """A job's phase is over, on this host at least."""
@@ -299,7 +323,9 @@ class TurnService:
         if whole is None or len(whole.in_phase) != 1:
             return
         if not message.lends:
-            self._slicer.idle(whole.id)
+            on = message.file_system if message.file_system in self._slicers else None
+            if on in self._slicers:
+                self._slicers[on].idle(whole.id)
         elif self._is_awaited(whole.id) and whole.yield_turn(job.id, message.phase):
             self._send(job.id, messages.Hold(phase=message.phase, turn_lent=True))
             self._decide(partial(self.turns.yield_turn, self._clock(), whole.id))
@@ -332,7 +358,7 @@ class TurnService:
         if id is None or id not in self.turns.states:
             return record
         record = with_turn(
-            record,
+            self._with_file_systems(record, id),
             self.turns,
             id,
             mode=self.modes.of(record.user),
@@ -341,6 +367,27 @@ class TurnService:
             watch=self._watch,
         )
         return record if self.allocations is None else self._with_allocation(record, id)
+
+    def _with_file_systems(self, record: JobRecord, id: JobId) -> JobRecord:
+        """Return a job's record with the file systems that its phase uses."""
+        used, waits = self.file_systems(id)
+        return msgspec.structs.replace(
+            record,
+            file_systems=list(dict.fromkeys([*record.file_systems, *used])),
+            waits_on=waits if record.state == "running" else [],
+        )
+
+    def file_systems(self, id: JobId) -> tuple[list[str], list[str]]:
+        """Return the file systems that a job's phase uses, and those on which it has no turn."""
+        return self._file_systems.of(self._phase(id))
+
+    def on_file_system(self, number: int) -> tuple[list[JobId], list[JobId]]:
+        """Return the jobs that transfer on a file system, and those that wait for it."""
+        transferring, waiting = list[JobId](), list[JobId]()
+        for id, phase in self._file_systems.phases_on(number, self.turns.states):
+            jobs = waiting if waits_on(phase, number) else transferring
+            jobs.extend(sorted(self.members(id)))
+        return transferring, waiting
 
     def _with_allocation(self, record: JobRecord, id: JobId) -> JobRecord:
         assert self.allocations is not None
@@ -371,7 +418,9 @@ class TurnService:
 
     async def run_slices(self) -> None:
         """Keep the shares of direct jobs, until cancelled."""
-        await self._slicer.run()
+        async with asyncio.TaskGroup() as tasks:
+            for slicer in self._slicers.values():
+                tasks.create_task(slicer.run())
 
     # From decisions to messages.
 
@@ -385,33 +434,82 @@ class TurnService:
             text = failure_text(self._watch, self.turns.manager.rule.policy, error)
             log.error("policy %s failed; waiting jobs go on without a turn\n%s", self.policy, text)
             actions = self.turns.release_all(self._clock())
+            for id in filter(self._has_other_turns, self.turns.states):
+                self._tell_turn(id)
         if (seconds := self._clock() - began) > self.lease / HEARTBEATS:
             log.warning(
                 "slow policy: a decision of %s took %.2g s; all gates open after %g s without a "
                 "heartbeat, and none is sent meanwhile",
                 *(self.policy, seconds, self.lease),
             )
-        self._slicer.changed()
+        for slicer in self._slicers.values():
+            slicer.changed()
         weights: dict[JobId, float] = {}
         for action in actions:
             match action:
-                case Admit(job=id, weight=weight):
-                    if self.turns.begins_turn(id) and id not in weights:
-                        self._send_turn(id, messages.Turn(phase=0, weight=weight))
+                case Admit(job=id):
+                    if self._begins_turn(id) and id not in weights:
+                        self._tell_turn(id)
+                    phase = self._phase(id)
+                    weights[id] = action.weight if phase is None else phase.weight
+                case Release(job=id, weight=weight):
                     weights[id] = weight
-                case Release(job=id, weight=weight, failed=failed):
-                    weights[id] = weight
-                    turn = messages.Turn(phase=0, weight=weight, overdue=True, failed=failed)
-                    self._send_turn(id, turn)
-                case Hold(job=id) if self.turns.is_waiting(id):
-                    behind = self.turns.manager.ahead_of(id)
-                    self._send_turn(id, messages.Hold(phase=0, behind=behind))
+                    self._tell_release(action)
+                case Hold(job=id):
+                    self._tell_hold(id)
                 case Assign():
                     self._give(action)
                 case WakeAt(time=due):
                     delay = max(due - self._clock(), 0.0)
                     asyncio.get_running_loop().call_later(delay, self._wake)
         self._update_weights(weights)
+
+    def _begins_turn(self, id: JobId) -> bool:
+        """Tell whether the last event gave a job a turn that it does not know of yet."""
+        phase = self._phase(id)
+        if self._by_io_node or phase is None:
+            return self.turns.begins_turn(id)
+        return phase.reported != phase.turns
+
+    def _has_other_turns(self, id: JobId) -> bool:
+        """Tell whether a job transfers, and knows of turns on other file systems than it has."""
+        phase = self._phase(id)
+        return phase is not None and bool(phase.turns and phase.reported) and self._begins_turn(id)
+
+    def _tell_turn(self, id: JobId) -> None:
+        """Tell a job on which file systems it has its turn."""
+        phase = self._phase(id)
+        weight = 1.0 if phase is None else phase.weight
+        on = None if phase is None else self._file_systems.named(phase.turns)
+        if phase is not None and not self._by_io_node:
+            phase.reported = frozenset(phase.turns)
+        self._send_turn(id, messages.Turn(phase=0, weight=weight, file_systems=on))
+
+    def _tell_release(self, release: Release) -> None:
+        """Tell a job to transfer without its turn."""
+        phase = self._phase(release.job)
+        turn = messages.Turn(
+            phase=0,
+            weight=release.weight,
+            overdue=True,
+            failed=release.failed,
+            file_systems=None if phase is None else self._file_systems.named(phase.resources),
+        )
+        self._send_turn(release.job, turn)
+
+    def _tell_hold(self, id: JobId) -> None:
+        """Tell a job that it waits, or on which file systems alone it may transfer."""
+        phase = self._phase(id)
+        if phase is not None and phase.is_waiting:
+            phase.reported = frozenset()
+            behind = self.turns.manager.ahead_of(id)
+            self._send_turn(id, messages.Hold(phase=0, behind=behind))
+        elif self._has_other_turns(id):
+            self._tell_turn(id)
+
+    def _phase(self, id: JobId) -> Phase | None:
+        state = self.turns.states.get(id)
+        return None if state is None else state.phase
 
     def _give(self, assign: Assign) -> None:
         """Give all members of a job its I/O nodes."""
@@ -426,7 +524,9 @@ class TurnService:
         for member, number in self._multi_host.by_id[id].in_phase.items():
             self._send(member, msgspec.structs.replace(message, phase=number))
         if isinstance(message, messages.Turn):
-            self._slicer.opened(id)
+            opened = self._slicers if message.file_systems is None else message.file_systems
+            for each in opened:
+                self._slicers[each].opened(id)
 
     def _join_phase(self, member: JobId, number: int, whole: MultiHostJob) -> None:
         phase = self.turns.states[whole.id].phase
@@ -435,7 +535,8 @@ class TurnService:
             self._send(member, messages.Hold(phase=number, behind=behind))
         else:
             weight = 1.0 if phase is None else phase.weight
-            self._send(member, messages.Turn(phase=number, weight=weight))
+            on = None if phase is None else self._file_systems.named(phase.turns or phase.resources)
+            self._send(member, messages.Turn(phase=number, weight=weight, file_systems=on))
 
     def _end_phase(self, member: JobId, report: PhaseReport) -> None:
         whole = self._multi_host.find(member)
@@ -455,10 +556,12 @@ class TurnService:
         if count is not None and phase.paths == self._paths(id):
             self._learn(self.turns.manager.jobs[id], count, state.observation(phase, report))
 
-    def _resources(self, paths: Mapping[JobId, IoNodePath]) -> tuple[ResourceId, ...]:
-        """Return what a phase on these paths takes turns on."""
+    def _resources(
+        self, whole: MultiHostJob, paths: Mapping[JobId, IoNodePath]
+    ) -> tuple[ResourceId, ...]:
+        """Return what the phase of a job on these paths takes turns on."""
         if not self._by_io_node:
-            return (FILE_SYSTEM,)
+            return whole.file_systems
         return tuple(sorted({number for path in paths.values() for number in path.numbers}))
 
     def _paths(self, id: JobId) -> dict[JobId, IoNodePath]:
@@ -500,22 +603,27 @@ class TurnService:
             if job.begin.protocol >= 2:
                 self._send(job.id, _HEARTBEAT[self.modes.of(job.begin.user)])
 
-    def _direct_weights(self) -> dict[JobId, float]:
+    def _direct_weights(self, on: FileSystemId | None) -> dict[JobId, float]:
         return {
             id: weight
-            for id, weight in self.turns.weights().items()
+            for id, weight in self.turns.weights(on).items()
             # Agents keep the gate of a phase without a turn open.
-            if self.turns.has_turn(id)
+            if self.turns.has_turn(id, on)
             and self._is_enforced(id)
             and same_count(self._paths(id)) == 0
         }
 
-    def _set_gate(self, id: JobId, open_: bool) -> None:
+    def _set_gate(self, on: FileSystemId | None, id: JobId, open_: bool) -> None:
         for member, number in self._multi_host.by_id[id].in_phase.items():
-            self._send(member, messages.Slice(phase=number, open=open_))
+            self._send(member, messages.Slice(phase=number, open=open_, file_system=on))
 
     def _update_weights(self, weights: Mapping[JobId, float]) -> None:
-        """Divide jobs' weights among their members, and send those that changed."""
+        """Divide jobs' weights among their members, and send those that changed.
+
+        An I/O node serves all file systems: a job on one is not in the way of those on others.
+        """
+        if self._file_systems.are_several:
+            weights = self.turns.relative_weights()
         by_member: dict[JobId, float] = {}
         for id, weight in weights.items():
             members = self._multi_host.by_id[id].members

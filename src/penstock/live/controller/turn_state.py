@@ -45,6 +45,9 @@ class Phase(Wait):
     number: int
     resources: tuple[ResourceId, ...] = ()  # none: it competes with nobody
     turns: set[ResourceId] = field(default_factory=set)  # where it has its turn
+    weights: dict[ResourceId, float] = field(default_factory=dict)  # with its turn there
+    reported: frozenset[ResourceId] = frozenset()  # where its job knows that it has its turn
+    volume: float | None = None  # bytes that it announced
     alone: bool = True  # no other phase moved data on its resources while it did
     compute: float | None = None  # seconds before it
     paths: Mapping[JobId, IoNodePath] = field(default_factory=dict)  # of its members, at its start
@@ -56,6 +59,18 @@ class Phase(Wait):
         self.mode = mode
         self.observed = self.observed or mode != "enforce"
 
+    def has_turn_on(self, resource: ResourceId, weight: float) -> None:
+        """Note a turn, or its new weight."""
+        self.turns.add(resource)
+        self.weights[resource] = weight
+
+    def heaviest_turn(self) -> float:
+        """Return its weight at the I/O nodes: the one of its heaviest turn.
+
+        A turn that it has on one file system is not slowed down for what it lacks on another.
+        """
+        return max(self.weights[resource] for resource in self.turns)
+
     def resume(self, suspended: "Phase") -> None:
         """Continue a phase that yielded its turn, or fell silent.
 
@@ -63,6 +78,10 @@ class Phase(Wait):
         """
         self.waited, self.compute, self.alone = suspended.waited, suspended.compute, False
         self.observed = self.observed or suspended.observed
+
+    def weight_on(self, resource: ResourceId) -> float:
+        """Return the weight with which it transfers on a resource."""
+        return self.weights[resource] if resource in self.turns else self.weight
 
     def has_share_of(self, resource: ResourceId) -> bool:
         """Tell whether it transfers on a resource with its weight.

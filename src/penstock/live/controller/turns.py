@@ -1,12 +1,14 @@
 """Who transfers now: phases as agents report them in, actions of the Manager out.
 
-Turns are taken on the resources that a phase names: the file system, which all phases share (paper
-io-sets, Section III), or the I/O nodes that it goes through, so that jobs behind different ones do
+Turns are taken on the resources that a phase names: the file systems that it uses (paper io-sets,
+Section III, of each), or the I/O nodes that it goes through, so that jobs behind different ones do
 not wait for each other (paper packs, Section 4.3). How many I/O nodes a job has is the arbiter's
 decision. There is no clock, socket or message here: the turn service has those.
 
-A phase on several I/O nodes transfers as soon as it has its turn on one of them. If it waited for
-all, two phases could each have what the other waits for.
+A phase on several resources transfers as soon as it has its turn on one of them: by file system on
+that one, by I/O node on all. If it waited for all, two phases could each have what the other waits
+for. For the same reason a phase that comes to use another file system yields its turns, and asks
+for all of them again, at once.
 """
 
 from collections import Counter
@@ -17,6 +19,7 @@ from statistics import fmean
 from penstock.core.ledger import Ledger, decide
 from penstock.core.manager import Manager
 from penstock.core.wait import heaviest, release_overdue
+from penstock.identities import FIRST_FILE_SYSTEM
 from penstock.live.controller.turn_state import (
     Phase,
     PhaseEstimate,
@@ -43,9 +46,6 @@ from penstock.model import (
     ResourceId,
     Woke,
 )
-
-FILE_SYSTEM: ResourceId = 0
-"""What turns are taken on where `sharing.scope` is the file system; else they are I/O nodes'."""
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ class Turns:
         number: int,
         volume: float | None = None,
         *,
-        resources: tuple[ResourceId, ...] = (FILE_SYSTEM,),
+        resources: tuple[ResourceId, ...] = (FIRST_FILE_SYSTEM,),
         resumes: bool = False,
         transferring: float | None = None,
         mode: str = "enforce",
@@ -115,7 +115,9 @@ class Turns:
             actions = self._interrupt(now, job)  # a phase whose end was not reported
         finally:  # whatever a policy raises: the phase is there to be released
             state.last_report = now
-            state.phase = Phase(number=number, began=now, since=now, resources=resources)
+            state.phase = Phase(
+                number=number, began=now, since=now, resources=resources, volume=volume
+            )
             if state.idle_since is not None:
                 state.phase.compute = max(now - state.idle_since, 0.0)
             self._in_phase.add(job)
@@ -130,7 +132,7 @@ class Turns:
         resumed = resumes and suspended is not None
         if suspended is not None and resumed:
             state.phase.resume(suspended)
-        io = self.expected_seconds(job, volume)
+        io = self.expected_seconds(job, volume, resources)
         moves = state.expected_bytes() if volume is None else volume
         self.observer.phase_expected(job, PhaseEstimate(seconds=io, bytes=moves, resumes=resumed))
         event = PhaseBegan(time=now, job=job, resources=resources, io=io, resumes=resumed)
@@ -144,6 +146,30 @@ class Turns:
             if state.phase.is_waiting:
                 actions.append(Hold(job=job, resource=resources[0]))
         self.note_overlap()
+        return actions
+
+    def widen(self, now: float, job: JobId, resources: tuple[ResourceId, ...]) -> list[Action]:
+        """A phase comes to use more resources: it yields its turns, and asks for all of them."""
+        state = self.states[job]
+        phase = state.phase
+        assert phase is not None
+        actions: list[Action] = []
+        try:
+            actions += self.yield_turn(now, job)
+        finally:  # whatever a policy raises: the phase is there to be released
+            actions += self.phase_began(
+                now,
+                job,
+                phase.number,
+                phase.volume,
+                resources=resources,
+                resumes=True,
+                mode=phase.mode,
+            )
+            if state.phase is not None:
+                state.phase.paths = phase.paths
+                if phase.released:  # it goes on transferring where it does
+                    state.phase.release(now, phase.weight)
         return actions
 
     def yield_turn(self, now: float, job: JobId) -> list[Action]:
@@ -171,7 +197,10 @@ class Turns:
             state.would_have_waited += max(phase.waited - report.waited, 0.0)
         state.transferred += report.seconds
         io = state.isolated(
-            report.bytes, report.seconds, alone=phase.alone, site=self.ledger.site.bandwidth
+            report.bytes,
+            report.seconds,
+            alone=phase.alone,
+            site=self.ledger.site.bandwidth_on(phase.resources),
         )
         self.fastest = max(self.fastest, state.bandwidth)
         return self._end(now, job, io, report)
@@ -237,18 +266,44 @@ class Turns:
             if state.phase is not None and state.phase.is_waiting:
                 yield job, state.phase
 
-    def weights(self) -> dict[JobId, float]:
-        """Return the weights of the jobs that transfer, with or without a turn."""
+    def weights(self, on: ResourceId | None = None) -> dict[JobId, float]:
+        """Return the weights of the jobs that transfer, with or without a turn.
+
+        On a resource, or on any.
+        """
         return {
-            job: state.phase.weight
+            job: state.phase.weight if on is None else state.phase.weight_on(on)
             for job, state in self.states.items()
-            if state.phase is not None and not state.phase.is_waiting
+            if state.phase is not None
+            and not state.phase.is_waiting
+            and (on is None or on in state.phase.resources)
         }
 
-    def has_turn(self, job: JobId) -> bool:
-        """Tell whether a job has its turn; without one, it may transfer after a release."""
+    def relative_weights(self) -> dict[JobId, float]:
+        """Return the weights of the jobs that transfer, relative to the heaviest beside them.
+
+        On the resource where that is most: jobs compete with those on the same resource alone.
+        """
+        heaviest_on: dict[ResourceId, float] = {}
+        for _, phase in self._phases():
+            for resource in phase.shared_resources():
+                weight = phase.weight_on(resource)
+                heaviest_on[resource] = max(weight, heaviest_on.get(resource, weight))
+        return {
+            job: max(phase.weight_on(r) / heaviest_on[r] for r in phase.shared_resources())
+            for job, phase in self._phases()
+            if phase.shared_resources()
+        }
+
+    def has_turn(self, job: JobId, on: ResourceId | None = None) -> bool:
+        """Tell whether a job has its turn on a resource, or on any.
+
+        Without one, it may transfer after a release.
+        """
         phase = self.states[job].phase
-        return phase is not None and phase.admitted is not None
+        if phase is None or phase.admitted is None:
+            return False
+        return on is None or on in phase.turns
 
     def is_waiting(self, job: JobId) -> bool:
         """Tell whether a job waits for its turn."""
@@ -294,10 +349,15 @@ class Turns:
 
     def _share(self, phase: Phase, resource: ResourceId) -> float:
         beside = (each for _, each in self._phases() if each.has_share_of(resource))
-        weights = sum(each.weight for each in beside)
-        return phase.weight / weights if phase.has_share_of(resource) else 0.0
+        weights = sum(each.weight_on(resource) for each in beside)
+        return phase.weight_on(resource) / weights if phase.has_share_of(resource) else 0.0
 
-    def expected_seconds(self, job: JobId, volume: float | None = None) -> float | None:
+    def expected_seconds(
+        self,
+        job: JobId,
+        volume: float | None = None,
+        resources: tuple[ResourceId, ...] = (FIRST_FILE_SYSTEM,),
+    ) -> float | None:
         """Return how long a phase will be, alone; None: not known.
 
         By the `volume` that it announces, else like the job's earlier phases, else by the volume
@@ -308,7 +368,8 @@ class Turns:
             return mean
         volume = state.volume if volume is None else volume
         # One bandwidth for all, if the site declares it: equal volumes are then equally long.
-        bandwidth = self.ledger.site.bandwidth or state.bandwidth or self.fastest
+        declared = self.ledger.site.bandwidth_on(resources)
+        bandwidth = declared or state.bandwidth or self.fastest
         return volume / bandwidth if volume is not None and bandwidth else None
 
     def note_overlap(self) -> None:
@@ -379,9 +440,9 @@ class Turns:
             case Admit(job=job, resource=resource):
                 phase = self._phase(job)
                 more = resource not in phase.turns
-                phase.turns.add(resource)
+                phase.has_turn_on(resource, action.weight)
                 if phase.admitted is not None:  # it transfers already
-                    phase.weight = action.weight
+                    phase.weight = phase.heaviest_turn()
                     if more:
                         self.observer.phase_changed(job)
                     return
@@ -391,7 +452,9 @@ class Turns:
             case Hold(job=job, resource=resource):
                 phase = self._phase(job)
                 phase.turns.discard(resource)
-                if not phase.turns:
+                if phase.turns:
+                    phase.weight = phase.heaviest_turn()
+                else:
                     phase.hold(now)
                 self.observer.phase_changed(job)
 

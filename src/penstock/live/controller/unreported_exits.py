@@ -6,7 +6,7 @@ They are counted, stored and recorded like other ends.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -108,7 +108,8 @@ class UnreportedExits:
             return  # it was taken in before, and the answer did not arrive
         lost = earlier if earlier is not None and earlier.state == "lost" else None
         began = report.began if earlier is None else earlier.began
-        job = _ended(report, peer, began, self._clock())
+        names = [each.name for each in controller.deployment.all_file_systems]
+        job = _ended(report, peer, began, self._clock(), names)
         if lost is not None:
             controller.jobs.take_back(lost)
         controller.jobs.remember(job)
@@ -117,7 +118,13 @@ class UnreportedExits:
         log.info("job %s had ended with %s while no controller was reachable", job.id, job.status)
 
 
-def _ended(report: messages.UnreportedExit, peer: Peer, began: float, now: float) -> JobRecord:
+def _ended(
+    report: messages.UnreportedExit,
+    peer: Peer,
+    began: float,
+    now: float,
+    file_systems: Sequence[str],
+) -> JobRecord:
     ended = min(report.ended, now)
     began = min(began, ended)
     job = JobEntry(
@@ -130,6 +137,7 @@ def _ended(report: messages.UnreportedExit, peer: Peer, began: float, now: float
         ended=ended,
         counters=report.counters,
         usage=report.usage,
+        file_system_names=file_systems,
         state="ended",
         status=report.status,
     )

@@ -10,13 +10,17 @@ from msgspec import Meta
 
 from penstock.config import POLICY_SECTIONS, Config
 from penstock.errors import InputError
+from penstock.identities import FileSystemId
 from penstock.live.deployment.emulator import Emulation
 from penstock.live.protocol import messages, shared_page
 from penstock.live.protocol.address import Address
 from penstock.live.protocol.site_key import SiteKey
 from penstock.live.protocol.tokens import Tokens
 from penstock.live.storage.stripe_layout import StripeMap
+from penstock.model import FileSystem
 
+DEFAULT_FILE_SYSTEM = "default"
+"""The name of the file system of all directories that are given without one."""
 IO_NODE = (sys.executable, "-P", "-m", "penstock.cli", "ionode", "--no-config")
 """The command of an I/O node."""
 DRAIN_TIMEOUT, ANSWER_TIMEOUT = 10.0, 2.0
@@ -28,6 +32,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     state: str
     roots: list[str]
+    file_systems: list[FileSystem] = []  # of these roots; none: they are one file system
     io_nodes: Annotated[int, Meta(ge=0, le=shared_page.SITE_NODES)]
     emulate: str | None = None
     settings: messages.Settings = messages.Settings()
@@ -50,6 +55,24 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def site_name(self) -> str:
         """The configured name of the site, or the host's."""
         return self.config.site.name or socket.gethostname()
+
+    @property
+    def all_file_systems(self) -> list[FileSystem]:
+        """The file systems, at least one."""
+        if self.file_systems:
+            return self.file_systems
+        return [FileSystem(name=DEFAULT_FILE_SYSTEM, roots=tuple(self.roots))]
+
+    def file_system_of_roots(self) -> list[FileSystemId]:
+        """Return the file system of each root; empty: there is one."""
+        if len(self.all_file_systems) == 1:
+            return []
+        numbers = {
+            root: FileSystemId(number)
+            for number, each in enumerate(self.file_systems)
+            for root in each.roots
+        }
+        return [numbers[root] for root in self.roots]
 
     @property
     def all_io_nodes(self) -> int:

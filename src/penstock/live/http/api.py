@@ -100,6 +100,7 @@ class SiteApi:
         if client is None:
             fields["jobs"] = [job.summary() for job in status.jobs]
             fields["io_nodes"] = [node.summary() for node in status.io_nodes]
+            fields["file_systems"] = [each.summary() for each in status.file_systems]
         return kind(**fields)
 
     @operation("GET", "/v1/jobs")

@@ -81,6 +81,7 @@ class ControllerService:
                         since=since,
                         behind=record.behind,
                         group=group,
+                        waits_on=record.waits_on,
                     )
                 )
             elif record.doing == "transferring":
@@ -93,6 +94,8 @@ class ControllerService:
                         received=record.received,
                         weight=1.0 if record.weight is None else record.weight,
                         group=group,
+                        file_systems=record.file_systems,
+                        waits_on=record.waits_on,
                     )
                 )
         return turns

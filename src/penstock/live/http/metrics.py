@@ -21,6 +21,7 @@ from prometheus_client.registry import Collector
 from penstock.live.controller.status import WAIT_BOUNDS
 from penstock.live.http.schema import Measures, Turns
 from penstock.live.protocol import messages
+from penstock.live.protocol.file_system_record import FileSystemRecord
 from penstock.live.protocol.io_node_record import AllocationStatus, IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
@@ -71,6 +72,7 @@ class ControllerMetrics(Collector):
         yield from self._totals(scrape)
         yield from _turns(scrape)
         yield from _io_nodes(scrape.status.io_nodes)
+        yield from _file_systems(scrape.status.file_systems)
         yield from _allocation(scrape.status.allocation)
         yield from _tuning(scrape.status.tuning)
         yield from self._top_jobs(scrape.status.jobs)
@@ -167,6 +169,21 @@ def _io_nodes(io_nodes: list[IoNodeRecord]) -> Iterator[Metric]:
             if value is not UNSET:
                 moved.add_metric([str(node.number), direction], value)
     yield moved
+
+
+def _file_systems(file_systems: list[FileSystemRecord]) -> Iterator[Metric]:
+    yield _counters(
+        "file_system_bytes",
+        "Bytes that jobs moved on a file system since the controller started.",
+        "file_system",
+        {each.name: each.bytes for each in file_systems},
+    )
+    yield _gauge(
+        "file_system_waiting_jobs",
+        "Jobs that wait for their turn on a file system.",
+        "file_system",
+        {each.name: len(each.waiting) for each in file_systems},
+    )
 
 
 def _allocation(allocation: AllocationStatus | None) -> Iterator[Metric]:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from penstock.live.controller.status import TurnWaits
+from penstock.live.protocol.file_system_record import FileSystemRecord, FileSystemSummary
 from penstock.live.protocol.io_node_record import IoNodeRecord, IoNodeSummary
 from penstock.live.protocol.job_record import Count, JobRecord, JobSummary, ZeroBytes
 from penstock.live.protocol.shared_page import MAP_NODES, SITE_NODES
@@ -32,6 +33,9 @@ class Explanation(Answer, frozen=True, kw_only=True):
     io_nodes: list[int]
     io_nodes_used: list[int]
     bytes_by_io_node: dict[str, Count]
+    file_systems: list[str]
+    waits_on: list[str]
+    bytes_by_file_system: dict[str, Count]
     zero_bytes_reason: ZeroBytes | None
     mode: str | None
     doing: str | None
@@ -72,6 +76,7 @@ class SiteSummary(SiteBase, frozen=True, kw_only=True):
 
     jobs: list[JobSummary]
     io_nodes: list[IoNodeSummary]
+    file_systems: list[FileSystemSummary]
 
 
 class SiteRecord(SiteBase, frozen=True, kw_only=True):
@@ -79,6 +84,7 @@ class SiteRecord(SiteBase, frozen=True, kw_only=True):
 
     jobs: list[JobRecord]
     io_nodes: list[IoNodeRecord]
+    file_systems: list[FileSystemRecord]
     roots: list[str]
     emulated: str | None
     modes: dict[str, str]
@@ -93,6 +99,8 @@ class Transferring(Answer, frozen=True, kw_only=True):
     received: Annotated[float, Meta(ge=0, le=1)] | None = None  # as in JobRecord
     weight: float = 1.0
     group: str = ""
+    file_systems: list[str] = []  # as in JobRecord
+    waits_on: list[str] = []
     user: str | UnsetType = UNSET
 
 
@@ -103,6 +111,7 @@ class Waiting(Answer, frozen=True, kw_only=True):
     since: float  # seconds since the epoch
     behind: list[str]  # jobs that it waits for
     group: str = ""
+    waits_on: list[str] = []  # file systems, as in JobRecord
     user: str | UnsetType = UNSET
 
 

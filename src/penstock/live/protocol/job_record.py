@@ -59,6 +59,17 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
     io_nodes_used: Annotated[
         list[int], Meta(description="I/O nodes that have moved data for it, now or earlier.")
     ] = []
+    file_systems: Annotated[
+        list[str],
+        Meta(description="File systems on which it moved data or has a phase now, by name."),
+    ] = []
+    waits_on: Annotated[
+        list[str],
+        Meta(
+            description="File systems on which it waits for its turn now, or would wait if turns "
+            "were enforced. While it transfers: its calls on others go on."
+        ),
+    ] = []
     forwarded_bytes: Annotated[Count, Meta(description="Bytes moved by I/O nodes.")]
     direct_bytes: Annotated[Count, Meta(description="Bytes moved without an I/O node.")]
     fail_opens: Annotated[Count, Meta(description="Calls let through unmanaged.")]
@@ -128,6 +139,9 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
     counters: Annotated[dict[str, int], Meta(description="Its counters, over all threads.")] = {}
     bytes_by_io_node: Annotated[
         dict[str, int], Meta(description="Bytes moved by each I/O node, by its number.")
+    ] = {}
+    bytes_by_file_system: Annotated[
+        dict[str, int], Meta(description="Bytes moved on each file system, by its name.")
     ] = {}
     phases: Annotated[Count, Meta(description="I/O phases that are over.")] = 0
     phase_bytes: Annotated[float | None, Meta(description="Mean bytes per phase.")] = None

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from penstock.identities import MOST_FILE_SYSTEMS, FileSystemId
 from penstock.io_node_settings import IoNodeSettings
 from penstock.learn.imported import MOST_IMPORTED, ImportedApplication
 from penstock.live.protocol.application_record import ApplicationRecord
+from penstock.live.protocol.file_system_record import FileSystemRecord
 from penstock.live.protocol.io_node_record import AllocationStatus, IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
@@ -28,6 +30,8 @@ Positive = Annotated[int, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Counts = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=64)]
 """A job's counters: untrusted input, so bounded."""
+FileSystemNumber = Annotated[FileSystemId, Meta(ge=0, lt=MOST_FILE_SYSTEMS)]
+FileSystemNumbers = Annotated[list[FileSystemNumber], Meta(max_length=MOST_FILE_SYSTEMS)]
 IoNodeNumber = Annotated[str, Meta(pattern=r"^[0-9]{1,4}\Z")]
 Hint = Annotated[float, Meta(gt=0, le=1e18)]
 Application = Annotated[str, Meta(max_length=512)]
@@ -218,6 +222,8 @@ class JobAccepted(Message, frozen=True, kw_only=True, omit_defaults=True, tag="B
 
     job: str
     roots: list[str]
+    file_systems: FileSystemNumbers = []
+    """The file system of each root; empty: all are on one."""
     nodes: list[Node]
     stripe: int = 0
     environment: dict[str, str] = {}
@@ -242,12 +248,17 @@ class NodeMap(Message, frozen=True, kw_only=True, tag="Mapped"):
 
 
 class PhaseBegan(Message, frozen=True, kw_only=True, omit_defaults=True):
-    """From a job, unanswered: a phase began; in "enforce" it waits for its turn."""
+    """From a job, unanswered: a phase began; in "enforce" it waits for its turn.
+
+    Sent again, with the same number, when the phase uses another file system.
+    """
 
     phase: int  # counted from 1 for each job
     bytes: Count | None = None  # that it will transfer, if the program announced it
     transferring: Annotated[float, Meta(ge=0)] | None = None
     """Seconds for which it has been transferring: it began under an earlier controller."""
+    file_systems: FileSystemNumbers | None = None
+    """Those that it uses. None: an older agent, which does not say, or a site with one."""
 
 
 class PhaseEnded(Message, frozen=True, kw_only=True):
@@ -268,6 +279,8 @@ class Turn(Message, frozen=True, kw_only=True):
     weight: float = 1.0
     overdue: bool = False  # out of order: it had waited for the maximum time
     failed: bool = False  # out of order: the policy failed; `overdue` is set too
+    file_systems: FileSystemNumbers | None = None
+    """Those on which it may; on its others it waits. None: on all."""
 
 
 class Hold(Message, frozen=True, kw_only=True):
@@ -284,12 +297,14 @@ class Slice(Message, frozen=True, kw_only=True):
 
     phase: int
     open: bool
+    file_system: FileSystemNumber | None = None  # whose gate; None: a site with one
 
 
 class Idle(Message, frozen=True, kw_only=True):
     """From a job, unanswered: it does not use the slice that it has."""
 
     phase: int
+    file_system: FileSystemNumber | None = None  # of the slice
     lends: bool = False  # it also offers its turn: the controller may answer with Hold
 
 
@@ -303,6 +318,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where a job's data went; an agent of an older version does not say."""
 
     io_nodes: Annotated[dict[IoNodeNumber, Count], Meta(max_length=1024)] = {}  # bytes by number
+    file_systems: Annotated[dict[Annotated[str, Meta(pattern=r"^[0-7]\Z")], Count], Meta()] = {}
+    """Bytes by the number of the file system."""
     directories: Annotated[list[Annotated[str, Meta(max_length=256)]], Meta(max_length=8)] = []
     """The first directories outside the roots in which it opened files for writing."""
 
@@ -364,6 +381,7 @@ class Status(Message, frozen=True, kw_only=True):
     emulated: str | None = None  # the argument of 'penstock up --emulate'
     jobs: list[JobRecord]
     io_nodes: list[IoNodeRecord]
+    file_systems: list[FileSystemRecord] = []
     forwarded_bytes: int
     direct_bytes: int
     fail_open_total: int

@@ -12,17 +12,20 @@ import os
 import platform
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
 
 from penstock.errors import InputError
+from penstock.identities import FIRST_FILE_SYSTEM, MOST_FILE_SYSTEMS, FileSystemId
 from penstock.live.protocol import _page_layout as layout
 from penstock.live.protocol.messages import Node
 from penstock.printable import printable
 
 VERSION, ROOTS, ROOT_BYTES, SLOTS = layout.VERSION, layout.ROOTS, layout.ROOT_BYTES, layout.SLOTS
+FILE_SYSTEMS = layout.FILE_SYSTEMS
+assert FILE_SYSTEMS == MOST_FILE_SYSTEMS
 SITE_NODES, MAP_NODES = layout.SITE_NODES, layout.MAP_NODES
 JOB_BYTES, TOKEN_BYTES = layout.JOB_BYTES, layout.TOKEN_BYTES
 ADDRESS_BYTES, SLOT_BYTES = layout.ADDRESS_BYTES, layout.SLOT_BYTES
@@ -32,6 +35,9 @@ COUNTERS_MAGIC = layout.COUNTERS_MAGIC.to_bytes(8, "little")
 _HEAD = struct.Struct("<8sII")
 _ROOT = struct.Struct(f"<II{ROOT_BYTES}s")
 _DIRECTORY = struct.Struct(f"<II{layout.DIRECTORY_BYTES}s")
+_CLOSED_UNTIL = 0
+_GATE_CHANGES = layout.GATE_CHANGES - layout.CLOSED_UNTIL
+"""Offsets in a gate."""
 _COMPLETE = 2
 """The state of a directory's entry once it is written."""
 _NODE = struct.Struct(f"<QII{ADDRESS_BYTES}sI")
@@ -65,6 +71,13 @@ def futex_wait(memory: mmap.mmap, offset: int, value: int, seconds: float) -> No
     whole, part = divmod(round(max(seconds, 0.0) * 1e9), 10**9)
     timeout = _Timespec(whole, part)
     _LIBC.syscall(number, ctypes.byref(word), _FUTEX_WAIT, value, ctypes.byref(timeout), None, 0)
+
+
+def _gate(file_system: FileSystemId) -> int:
+    """Return the offset of a file system's gate."""
+    if file_system == 0:
+        return layout.CLOSED_UNTIL
+    return layout.OTHER_GATES + (file_system - 1) * layout.GATE_BYTES
 
 
 class SlotOwner(NamedTuple):
@@ -125,6 +138,7 @@ class SharedPages:
         self,
         roots: Sequence[Path],
         *,
+        file_systems: Sequence[FileSystemId] = (),
         job: str = "job",
         token: bytes = bytes(TOKEN_BYTES),
         longest_wait: float = 30.0,
@@ -133,7 +147,12 @@ class SharedPages:
         version: int = VERSION,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
+        """`file_systems` are those of the roots, one each; none: all are on the first one."""
         self.version, self._clock_ns = version, clock_ns
+        if not file_systems:
+            file_systems = [FIRST_FILE_SYSTEM] * len(roots)
+        self.file_systems = tuple(sorted({*file_systems})) or (FIRST_FILE_SYSTEM,)
+        """Those that have a root of the job."""
         self.attached = 0
         """Processes that were handed the pages."""
         self.control_fd = os.memfd_create("penstock-control", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -151,12 +170,14 @@ class SharedPages:
         self._words[layout.LONGEST_WAIT // 8] = round(longest_wait * 1e9)
         self._words[layout.NEVER_WAITS // 8] = never_waits
         self._words[layout.PATIENCE // 8] = round(patience * 1e9)
-        self._describe(roots, job.encode(), token)
+        self._describe(list(zip(roots, file_systems, strict=True)), job.encode(), token)
         size = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(self.control_fd, fcntl.F_ADD_SEALS, size | _SEAL_FUTURE_WRITE)
         fcntl.fcntl(self.counters_fd, fcntl.F_ADD_SEALS, size)
 
-    def _describe(self, roots: Sequence[Path], job: bytes, token: bytes) -> None:
+    def _describe(
+        self, roots: Sequence[tuple[Path, FileSystemId]], job: bytes, token: bytes
+    ) -> None:
         if len(roots) > ROOTS:
             raise InputError(f"{len(roots)} managed roots; give at most {ROOTS}")
         if not 0 < len(job) < JOB_BYTES or len(token) != TOKEN_BYTES:
@@ -165,14 +186,17 @@ class SharedPages:
         _HEAD.pack_into(self._counters, 0, COUNTERS_MAGIC, self.version, SLOTS)
         self._control[layout.JOB : layout.JOB + len(job)] = job
         self._control[layout.TOKEN : layout.TOKEN + TOKEN_BYTES] = token
-        for k, root in enumerate(roots):
+        for k, (root, file_system) in enumerate(roots):
+            if not 0 <= file_system < FILE_SYSTEMS:
+                raise InputError(f"{file_system} file systems; give at most {FILE_SYSTEMS}")
             # As the kernel names open files: resolved, and without a slash at the end.
             path = os.fsencode(root.resolve())
             if not root.is_dir() or path == b"/" or len(path) > ROOT_BYTES:
                 raise InputError(
                     f"managed root {str(root)!r} cannot be managed: not a directory, or too long"
                 )
-            _ROOT.pack_into(self._control, layout.FIRST_ROOT + k * _ROOT.size, len(path), 0, path)
+            at = layout.FIRST_ROOT + k * _ROOT.size
+            _ROOT.pack_into(self._control, at, len(path), file_system, path)
         self._halves[layout.ROOT_COUNT // 4] = len(roots)
         self._halves[layout.ACTIVE // 4] = 1
 
@@ -227,25 +251,39 @@ class SharedPages:
         """Limit the unwritten data of direct writes, in bytes per file; 0 is unlimited."""
         self._halves[layout.DIRTY_WINDOW // 4] = window
 
-    def close_gate(self, seconds: float) -> None:
-        """Make large data calls wait; the gate opens by itself after `seconds`."""
-        self._words[layout.CLOSED_UNTIL // 8] = self._clock_ns() + round(seconds * 1e9)
-        self._changed()
+    def close_gate(
+        self, seconds: float, file_systems: Collection[FileSystemId] | None = None
+    ) -> None:
+        """Make large data calls wait; the gates open by themselves after `seconds`.
 
-    def extend_closure(self, seconds: float) -> None:
-        """Keep a closed gate closed for `seconds` from now, without waking the waiting calls."""
-        self._words[layout.CLOSED_UNTIL // 8] = self._clock_ns() + round(seconds * 1e9)
+        Of these file systems, or of all.
+        """
+        until = self._clock_ns() + round(seconds * 1e9)
+        for file_system in self._of(file_systems):
+            self._words[(_gate(file_system) + _CLOSED_UNTIL) // 8] = until
+            self._changed(file_system)
 
-    def open_gate(self) -> None:
-        """Let all waiting calls proceed."""
-        self._words[layout.CLOSED_UNTIL // 8] = 0
-        self._changed()
+    def extend_closure(
+        self, seconds: float, file_systems: Collection[FileSystemId] | None = None
+    ) -> None:
+        """Keep closed gates closed for `seconds` from now, without waking the waiting calls."""
+        until = self._clock_ns() + round(seconds * 1e9)
+        for file_system in self._of(file_systems):
+            self._words[(_gate(file_system) + _CLOSED_UNTIL) // 8] = until
 
-    def _changed(self) -> None:
-        self._halves[layout.GATE_CHANGES // 4] = (
-            self._halves[layout.GATE_CHANGES // 4] + 1
-        ) & 0xFFFFFFFF
-        futex_wake(self._control, layout.GATE_CHANGES)
+    def open_gate(self, file_systems: Collection[FileSystemId] | None = None) -> None:
+        """Let all waiting calls on these file systems proceed, or on all."""
+        for file_system in self._of(file_systems):
+            self._words[(_gate(file_system) + _CLOSED_UNTIL) // 8] = 0
+            self._changed(file_system)
+
+    def _of(self, file_systems: Collection[FileSystemId] | None) -> Iterable[FileSystemId]:
+        return self.file_systems if file_systems is None else file_systems
+
+    def _changed(self, file_system: FileSystemId) -> None:
+        changes = _gate(file_system) + _GATE_CHANGES
+        self._halves[changes // 4] = (self._halves[changes // 4] + 1) & 0xFFFFFFFF
+        futex_wake(self._control, changes)
 
     @property
     def wakeups(self) -> int:
@@ -333,6 +371,29 @@ class SharedPages:
     def processes(self) -> set[SlotOwner]:
         """Return the processes that made a call, including those that have ended."""
         return {thread._replace(id=0) for thread in self._owners() if thread.pid}
+
+    def bytes_by_file_system(self) -> dict[FileSystemId, int]:
+        """Return the bytes that the job has transferred, by file system."""
+        if len(self.file_systems) == 1:
+            moved = self.moved_bytes()
+            return {self.file_systems[0]: moved} if moved else {}
+        first, slots = layout.MOVED // 8, self._slots_used()
+        sums = {
+            file_system: sum(
+                self._counted[first + file_system : first + slots * FILE_SYSTEMS : FILE_SYSTEMS]
+            )
+            for file_system in self.file_systems
+        }
+        return {each: min(moved, LARGEST_COUNTER) for each, moved in sums.items() if moved}
+
+    def file_systems_in_call(self) -> list[tuple[SlotOwner, FileSystemId, bool]]:
+        """Return the file systems of data calls, and whether each waits at the gate there."""
+        waiting, in_flight = self._column("waiting"), self._column("in_flight")
+        return [
+            (owner, FileSystemId(calls - 1), waits != 0)
+            for owner, waits, calls in zip(self._owners(), waiting, in_flight, strict=False)
+            if calls - 1 in self.file_systems
+        ]
 
     def threads_in_call(self) -> list[tuple[SlotOwner, bool]]:
         """Return the threads in a data call, and whether each waits at the gate.

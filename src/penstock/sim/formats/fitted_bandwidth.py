@@ -7,7 +7,8 @@ their bytes over the time that they had the file system for, by shares: half of 
 of them share. A phase never takes longer alone than it did.
 
 Where turns are taken on I/O nodes, all of this is said of each of them: a phase on k of them uses k
-times the bandwidth of one.
+times the bandwidth of one. File systems are no more alike than their names: each has a bandwidth of
+its own, which phases on it alone show.
 """
 
 from collections.abc import Iterator, Sequence
@@ -139,11 +140,18 @@ def served(start: Floats, end: Floats, weight: Floats) -> Floats:
     return weight * passed
 
 
-def fit(transfers: Transfers, declared: float | None) -> tuple[Bandwidth, dict[JobId, float]]:
-    """Return the bandwidth of one resource, and that of each job that was alone."""
+def fit(
+    transfers: Transfers, declared: float | None, *, on: ResourceId | None = None
+) -> tuple[Bandwidth, dict[JobId, float]]:
+    """Return the bandwidth of one resource, and that of each job that was alone.
+
+    `on`: by the transfers on this resource alone; else resources are alike.
+    """
     if not len(transfers.job):
         return Bandwidth(declared=declared), {}
     known = (transfers.bytes > 0) & (transfers.seconds > 0)
+    if on is not None:
+        known &= np.array([each == (on,) for each in transfers.resources], np.bool_)
     alone = known & transfers.alone
     together = known & ~alone
     had = transfers.served()[together].sum()

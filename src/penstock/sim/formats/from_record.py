@@ -13,6 +13,10 @@ the record, or to the beginning of the phase that it is in. A phase that was cut
 controller ended meanwhile) has no length: the job counts up to its beginning, and from its end on
 as another one; a job without any complete phase besides is left out.
 
+A site with several file systems, and turns on them, is simulated with these as its resources: a
+job's are the ones that its phases used most often. A phase on several at once takes as long on each
+of them.
+
 By I/O node, to simulate other allocations: a job's resources are the I/O nodes that it had most
 often. A phase beside others takes its bytes over the bandwidth that the job's curve has at the
 number that it had; one at another number is converted by the curve. A job whose curve does not have
@@ -29,7 +33,7 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.model import Curve, Job, JobId, NodeDown, NodeUp, ResourceId, Site
-from penstock.records import ENFORCE, Record
+from penstock.records import ENFORCE, Header, Record
 from penstock.sim.formats.fitted_bandwidth import Bandwidth, Transfers, fit
 from penstock.sim.formats.record_io_nodes import IoNodesOfRecord
 from penstock.sim.formats.record_traces import NO_TRANSFER, Cuts, Trace, Traces
@@ -135,9 +139,7 @@ def load(record: Record, site: Site | None = None, *, by_io_node: bool = False) 
         raise InputError(f"{name}: no job in it did any work; take a record of a longer time")
     # In the order of submission, which breaks ties; the sort is stable.
     worked.sort(key=lambda trace: trace.job.serial)
-    # What a site declares is the bandwidth of its file system.
-    declared = header.site.bandwidth if header.scope == "file-system" else None
-    bandwidth = _fit(traces, worked, declared, by_curve=by_io_node)
+    bandwidth = _fit(traces, worked, header, by_curve=by_io_node)
     if by_io_node:
         for trace in worked:
             _convert(trace)
@@ -150,7 +152,7 @@ def load(record: Record, site: Site | None = None, *, by_io_node: bool = False) 
         raise InputError(f"{name}: a job has an impossible number of nodes or resources") from error
     run = Run(
         workload=workload,
-        site=site or header.site,
+        site=site or (header.site if by_io_node else header.turn_site),
         request=_joined(trace.request for trace in worked),
         end=_joined(trace.end for trace in worked),
         start=workload.release,
@@ -189,17 +191,23 @@ def read(path: Path, site: Site) -> Workload:
     return recording.workload
 
 
-def _fit(
-    traces: Traces, worked: Sequence[Trace], declared: float | None, *, by_curve: bool
-) -> Bandwidth:
+def _fit(traces: Traces, worked: Sequence[Trace], header: Header, *, by_curve: bool) -> Bandwidth:
     """Fit the bandwidth, and set the isolated lengths of phases whose bytes are known.
 
     A job's max_share stays as policies knew it: with another one they would decide otherwise.
     `by_curve`: a phase beside others has the bandwidth of its job's curve, where that is known.
     """
     transfers = Transfers.of(traces.transfers)
+    several = len(header.site.file_systems) > 1 and header.scope == "file-system"
+    # What a site declares is the bandwidth of its file system.
+    declared = None
+    if header.scope == "file-system" and not several:
+        declared = header.site.bandwidth_on((0,))
     bandwidth, own = fit(transfers, declared)
     if bandwidth.fitted is None:
+        return bandwidth
+    if several:
+        _set_lengths_by_file_system(transfers, worked, bandwidth.fitted)
         return bandwidth
     alone, counts = transfers.alone, transfers.counts
     for trace in worked:
@@ -213,6 +221,26 @@ def _fit(
                     most = curve.bandwidth(count)
                 trace.io[i] = took if alone[place] else min(transfers.bytes[place] / most, took)
     return bandwidth
+
+
+def _set_lengths_by_file_system(
+    transfers: Transfers, worked: Sequence[Trace], usual: float
+) -> None:
+    """Set the isolated lengths of phases by the bandwidth of the file systems that they used.
+
+    `usual`: of one that the record shows no phase of its own of.
+    """
+    used = sorted({resource for each in transfers.resources for resource in each})
+    fits = {resource: fit(transfers, None, on=resource) for resource in used}
+    alone = transfers.alone
+    for trace in worked:
+        for i, place in enumerate(trace.transfer):
+            if place == NO_TRANSFER:
+                continue
+            took, on = float(transfers.seconds[place]), transfers.resources[place]
+            whole = sum(fits[each][0].fitted or usual for each in on) * trace.job.max_share
+            most = fits[on[0]][1].get(trace.job.id, whole) if len(on) == 1 else whole
+            trace.io[i] = took if alone[place] else min(transfers.bytes[place] / most, took)
 
 
 def _place(trace: Trace) -> tuple[ResourceId, ...]:

@@ -258,6 +258,8 @@ class Traces:
             earlier.requested += self.now - earlier.suspended
             earlier.parts = set(event.resources) or {DIRECT_PATH}
             earlier.suspended, earlier.held = None, True
+            if self._io_nodes is None:
+                self._use_more(trace, earlier, event.resources)
             return
         if earlier is not None:  # a phase whose policy raised an exception may have no end
             trace = self._cut(trace, goes_on=True)
@@ -275,6 +277,15 @@ class Traces:
             trace.phase.count = len(places)
         if event.resources and places:
             trace.places[places] += 1
+
+    def _use_more(self, trace: Trace, phase: _Phase, resources: tuple[ResourceId, ...]) -> None:
+        """A phase that goes on may use other file systems besides."""
+        every = tuple(sorted({*phase.resources, *resources}))
+        if every != phase.resources and phase.resources:
+            trace.places[phase.resources] -= 1
+            trace.places[every] += 1
+            trace.places = +trace.places
+            phase.resources, phase.count = every, len(every)
 
     def _phase_ended(self, trace: Trace, event: PhaseEnded, entry: Entry) -> None:
         phase, end = trace.phase, self.now - event.idle

@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from penstock.identities import FIRST_FILE_SYSTEM
 from penstock.live.controller.job_table import JobEntry
-from penstock.live.controller.turns import FILE_SYSTEM
 from penstock.live.protocol.job_record import (
     ZeroBytes,
     direct_bytes,
@@ -68,7 +68,7 @@ class Lane:
     revision: int
     kind: Kind | None = None  # None: it computes
     weight: float = 0.0
-    resources: tuple[ResourceId, ...] = (FILE_SYSTEM,)  # that it shares with that weight
+    resources: tuple[ResourceId, ...] = (FIRST_FILE_SYSTEM,)  # that it shares with that weight
     of: int = 1  # on how many its phase is: on the others it has what is left
     opened: float = 0.0  # the clock when the interval was opened
     mark: float = 0.0  # that of shares at that time
@@ -172,7 +172,7 @@ class SiteShares:
         now: float,
         job: JobId,
         weight: float,
-        resources: tuple[ResourceId, ...] = (FILE_SYSTEM,),
+        resources: tuple[ResourceId, ...] = (FIRST_FILE_SYSTEM,),
     ) -> None:
         """Give a job a weight on these resources from now on; 0 removes it."""
         for resource in self._on.pop(job, ()):

@@ -93,6 +93,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     policy: str
     scope: str  # sharing.scope: what turns are taken on
+    file_systems: list[str]  # by name
     mode: str
     bandwidth: float | None  # site.bandwidth, in bytes per second
     kill_switch: bool

@@ -98,6 +98,7 @@ class TimelineBuilder:
             site=controller.deployment.site_name,
             policy=turn_service.policy,
             scope=turn_service.header.scope,
+            file_systems=[each.name for each in controller.deployment.all_file_systems],
             mode=turn_service.modes.site,
             bandwidth=turn_service.turns.ledger.site.bandwidth,
             kill_switch=turn_service.modes.site == "off",
@@ -129,10 +130,11 @@ class TimelineBuilder:
         began, begin = history.epoch + job.since, job.begin
         model = None if id is None else history.turns.manager.jobs.get(id)
         behind, ahead, most = list[JobId](), 0, None
-        if lane.kind in {"wait", "would-wait"} and id is not None:
+        uses, waits_on = ([], []) if id is None else turn_service.file_systems(id)
+        if (lane.kind in {"wait", "would-wait"} or waits_on) and id is not None:
             behind, ahead = (self._queue() if queue is None else queue).get(id, ([], 0))
             phase = history.turns.states[id].phase
-            if phase is not None:
+            if phase is not None and phase.is_waiting:
                 most = waits_at_most(phase, turn_service.longest_wait, history.clock())
         failed = private and job.state == "ended" and job.status
         # Not from the job's whole record: that asks the host for the user's number.
@@ -147,6 +149,8 @@ class TimelineBuilder:
             processes=begin.processes,
             io_nodes=list(job.io_nodes),
             io_nodes_used=job.io_nodes_used,
+            file_systems=list(dict.fromkeys([*job.bytes_by_file_system, *uses])),
+            waits_on=[] if over else waits_on,
             zero_bytes_reason=job.zero_bytes_reason if private else UNSET,
             doing=job.state if over else _DOING[lane.kind],
             since=lane.since,

@@ -129,6 +129,8 @@ export class JobPage {
       ["state", does], ["for", job.since && this.model.runs(job) ? format.span(now - job.since) : format.NONE],
       ["share granted", job.doing === "transferring" ? format.share(job.share) : format.NONE],
       ["share received", format.share(job.received)],
+      ["file systems", (job.file_systems ?? []).join(", ") || format.NONE],
+      ["waits on", (job.waits_on ?? []).join(", ") || format.NONE],
       ["behind", (job.behind ?? []).join(", ") || format.NONE],
       ["at most", known(job.at_most_seconds) ? `${format.span(job.at_most_seconds)} longer` : format.NONE],
       ["I/O nodes allowed", job.io_nodes.join(", ") || "direct"], ["I/O nodes used", (job.io_nodes_used ?? []).join(", ") || "none"], ...(job.mode ? [["mode", job.mode]] : []),

@@ -258,9 +258,12 @@ class Page {
     FIGURES.forEach(([name], k) => setText(this.figures.get(name), values[k]));
     this.figures.get(FAIL_OPENS).classList.toggle("warn", head.fail_opens > 0);
     const modes = { observe: "observe: no job waits", advise: "advise: no job waits, and jobs report what they would have waited", enforce: "enforce: jobs wait for their turns", off: "off" };
+    const fileSystems = head.file_systems ?? [];
+    const several = head.scope !== "io-node" && fileSystems.length > 1;
+    const per = head.scope === "io-node" ? " per I/O node" : several ? " per file system" : "";
     const chips = [
       [head.site, "site", "this site"],
-      [head.scope === "io-node" ? `${head.policy} per I/O node` : head.policy, "policy", "the sharing policy, and what turns are taken on"],
+      [head.policy + per, "policy", `the sharing policy, and what turns are taken on${several ? `: ${fileSystems.join(", ")}` : ""}`],
       [head.kill_switch ? "kill switch on" : head.mode, head.kill_switch ? "alarm" : "mode", head.kill_switch ? "every gate is open" : modes[head.mode] ?? head.mode],
     ];
     if (head.emulated) chips.push(["emulated storage", "emulated", "transfer times are those of an emulated file system"]);

@@ -22,7 +22,14 @@ function link(id) {
   return h("a", { href: `#job/${encodeURIComponent(id)}`, class: "job-link", title: id }, id);
 }
 
-function waiter(job, now) {
+/** Name the file systems that a job waits for, where there are several. */
+function on(job, model) {
+  const several = (model.head?.file_systems ?? []).length > 1;
+  return several && job.waits_on?.length ? ` on ${job.waits_on.join(", ")}` : "";
+}
+
+function waiter(job, model) {
+  const { now } = model;
   const would = job.doing === "would wait";
   const more = !would && job.at_most_seconds !== null && job.at_most_seconds !== undefined
     ? `, at most ${format.span(job.at_most_seconds)} more` : "";
@@ -31,7 +38,7 @@ function waiter(job, now) {
     "li", { class: "waiter" },
     h("span", { class: `swatch ${would ? "would" : "wait"}`, "aria-hidden": "true" }),
     link(job.id),
-    h("span", { class: "note" }, `${would ? "would have waited" : "has waited"} ${format.span(now - job.since)}${more}${others > 0 ? `, ${others} more ahead of it` : ""}`),
+    h("span", { class: "note" }, `${would ? "would have waited" : "has waited"}${on(job, model)} ${format.span(now - job.since)}${more}${others > 0 ? `, ${others} more ahead of it` : ""}`),
   );
 }
 
@@ -59,7 +66,7 @@ export class Waits {
       return h(
         "div", { class: "queue" },
         h("h3", {}, "behind ", title, h("span", { class: "note" }, does), h("span", { class: "count" }, String(jobs.length))),
-        h("ul", {}, jobs.slice(0, PER_QUEUE).map((job) => waiter(job, model.now)),
+        h("ul", {}, jobs.slice(0, PER_QUEUE).map((job) => waiter(job, model)),
           jobs.length > PER_QUEUE ? h("li", { class: "more" }, `and ${jobs.length - PER_QUEUE} more`) : null),
       );
     });
