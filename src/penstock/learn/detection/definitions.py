@@ -12,9 +12,9 @@ from penstock.model.observation import UNKNOWN
 NEARLY_ALL = 0.9
 """Part of the requests that must do what a pattern means."""
 FEWEST = 2
-"""Requests of each client without which none is said to be sequential. A large request is carried in parts, and
-one part of each client may be all that an interval has: a part that follows another one of the same
-request. With n requests of c clients at most (n + c) / 2 follow so, which is below nearly all."""
+"""Requests of each client without which none is said to be sequential. A large request is carried
+in parts, and one part of each client may be all that an interval has: one that follows another part
+of the same request. With n requests of c clients at most (n + c) / 2 follow so: not nearly all."""
 
 
 def pattern(observation: Observation) -> tuple[str, float] | None:
