@@ -27,7 +27,7 @@ class FileSystemTurns:
         return named or frozenset(self.ids)
 
     def named(self, resources: Iterable[ResourceId]) -> list[FileSystemId] | None:
-        """Return a phase's resources as file systems; None: there is nothing to tell apart."""
+        """Return a phase's resources as file systems; None: turns are not taken on several."""
         return [FileSystemId(each) for each in sorted(resources)] if self.are_several else None
 
     def of(self, phase: Phase | None) -> tuple[list[str], list[str]]:
