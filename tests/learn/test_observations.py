@@ -6,7 +6,16 @@ import pytest
 
 from penstock.learn.imported import Imported
 from penstock.learn.knowledge import ENOUGH, Knowledge
-from penstock.learn.observations import MOST_COUNTS, PHASES_PER_COUNT, History, ObservedPhase
+from penstock.learn.observations import (
+    LARGEST,
+    LONGEST,
+    MOST_COUNTS,
+    PHASES_PER_COUNT,
+    SMALLEST,
+    History,
+    ObservedPhase,
+)
+from penstock.model import curve
 
 MB = 1_000_000
 
@@ -105,6 +114,21 @@ def test_impossible_figures_of_a_job_are_left_out(wrong: float) -> None:
     assert known.plus(1, phase(10, wrong)) is known
     assert known.plus(1, phase(10, compute=wrong)) is known
     assert known.plus(1, phase(-10)) is known
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("moved", "seconds"), [(2**63 - 1, 0.5), (10**18 + 1, 1e9), (10**18, 0.5), (10, 1e10)]
+)
+def test_no_observation_makes_a_point_that_no_curve_can_have(moved: int, seconds: float) -> None:
+    """The fault: b(1) = 8e18 was kept, and every later job of the application failed to begin."""
+    assert (SMALLEST, LARGEST) == (curve.SMALLEST, curve.LARGEST)
+    huge = ObservedPhase(bytes=moved, seconds=seconds, alone=True)
+    assert not History().plus(1, huge)
+    assert not History.of({1: (huge,), -3: (phase(10),)})
+    slowest = ObservedPhase(bytes=1, seconds=LONGEST, alone=True)
+    assert slowest.bandwidth == curve.SMALLEST
+    assert History().plus(1, slowest).curve
 
 
 def test_imported_points_yield_to_enough_observations_of_the_same_count() -> None:

@@ -6,10 +6,8 @@ Messages contain it, and commands that start often import messages: nothing larg
 import msgspec
 
 from penstock.errors import InputError, error_prefix
-from penstock.learn.observations import MOST_COUNTS
+from penstock.learn.observations import LARGEST, MOST_COUNTS, SMALLEST
 
-LARGEST = 1e18
-"""What no count, volume or bandwidth exceeds."""
 LONGEST_KEY = 512
 """Bytes of a user's or an application's name; keys of PostgreSQL's index have at most 2,704."""
 MOST_IMPORTED = 500
@@ -80,7 +78,7 @@ class ImportedApplication(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _check(what: str, value: float, unit: str, *, zero: bool = False) -> None:
-    if not (0 if zero else 1e-9) <= value <= LARGEST:  # false for NaN, too
+    if not (0 if zero else SMALLEST) <= value <= LARGEST:  # false for NaN, too
         least = "zero or more" if zero else "a positive number of"
         raise InputError(f"{what} is {value:g}; give {least} {unit}, at most {LARGEST:g}")
 

@@ -5,14 +5,19 @@ is derived from anything else: a bandwidth is the median over phases that had th
 themselves with that very number of I/O nodes. There is no clock here.
 """
 
-import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from penstock.learn.phases import MEASURABLE
+
+SMALLEST, LARGEST = 1e-9, 1e18
+"""Limits of a bandwidth, as those of `model.Curve` (which imports NumPy); no volume or number of
+I/O nodes exceeds the second."""
+LONGEST = 1e9
+"""Seconds that no phase, and no computation, exceeds: thirty years."""
 
 PHASES_PER_COUNT = 16
 """Phases that are kept for each number of I/O nodes, the newest."""
@@ -31,9 +36,11 @@ class ObservedPhase(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     @property
     def is_possible(self) -> bool:
-        """Whether its figures can be true."""
+        """Whether its figures can be true: a curve must be able to hold what follows from them."""
         times = (self.seconds, 0.0 if self.compute is None else self.compute)
-        return self.bytes >= 0 and all(0 <= time < math.inf for time in times)
+        if not (0 <= self.bytes <= LARGEST and all(0 <= time <= LONGEST for time in times)):
+            return False
+        return self.bandwidth is None or SMALLEST <= self.bandwidth <= LARGEST
 
     @property
     def bandwidth(self) -> float | None:
@@ -89,6 +96,16 @@ class History:
             del kept[next(iter(kept))]
         same = (*self.phases.get(io_nodes, ()), phase)[-PHASES_PER_COUNT:]
         return History({**kept, io_nodes: same})
+
+    @classmethod
+    def of(cls, phases: Mapping[int, Sequence[ObservedPhase]]) -> "History":
+        """Return the history of stored phases, without those whose figures are impossible."""
+        possible = {
+            n: tuple(phase for phase in several if phase.is_possible)[-PHASES_PER_COUNT:]
+            for n, several in list(phases.items())[-MOST_COUNTS:]
+            if 0 <= n <= LARGEST
+        }
+        return cls({n: several for n, several in possible.items() if several})
 
     @property
     def curve(self) -> dict[int, Spread]:

@@ -32,6 +32,7 @@ from penstock.live.controller.unreported_exits import UnreportedExits
 from penstock.live.deployment.emulator import ProcessEnvironment
 from penstock.live.deployment.spec import ANSWER_TIMEOUT, Deployment
 from penstock.live.protocol import client, messages
+from penstock.live.protocol.client import FullError
 from penstock.live.protocol.exit_spool import ExitSpool
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
@@ -327,9 +328,8 @@ class Controller:
         if earlier is not None and earlier.state != "running":
             self.jobs.take_back(earlier)
         job = self.jobs.begin(begin, self._wall_clock(), peer.address)
-        job.agent = begin.pid if begin.pid == peer.pid else 0
         try:
-            mapped = self.io_node_map.begin(
+            self.io_node_map.begin(
                 job.id,
                 begin.io_nodes,
                 user=begin.user,
@@ -340,6 +340,23 @@ class Controller:
         except InputError:
             del self.jobs.running[job.id]
             raise
+        try:
+            return job, self._begin(job, writer, peer, earlier)
+        except Exception as error:  # whatever failed, the command is to run
+            log.exception("job %s cannot begin", job.id)
+            self._undo(job)
+            raise FullError(
+                f"the controller could not begin job {job.id}: internal error, see its log"
+            ) from error
+
+    def _begin(
+        self,
+        job: JobEntry,
+        writer: asyncio.StreamWriter,
+        peer: Peer,
+        earlier: JobRecord | None,
+    ) -> messages.JobAccepted:
+        job.agent = job.begin.pid if job.begin.pid == peer.pid else 0
         if earlier is not None and earlier.id == job.id:
             self.archive.resumed(job, earlier)
         job.io_nodes = self.io_node_map.numbers(job.id)
@@ -358,7 +375,7 @@ class Controller:
         self.history.began(job)
         began = "began" if job.reconnected is None else "reconnected"
         log.info("job %s %s on I/O nodes %s", job.id, began, [n.number for n in mapped.nodes])
-        return job, messages.JobAccepted(
+        return messages.JobAccepted(
             job=job.id,
             roots=self.deployment.roots,
             nodes=mapped.nodes,
@@ -369,9 +386,21 @@ class Controller:
             mode=self.turn_service.modes.of(job.begin.user),
             lease=self.turn_service.lease,
             longest_wait=self.turn_service.longest_wait,
-            token="" if self.key is None else self.key.token(begin.user).hex(),
+            token="" if self.key is None else self.key.token(job.begin.user).hex(),
             dirty_window=self.deployment.config.live.dirty_bytes(),
         )
+
+    def _undo(self, job: JobEntry) -> None:
+        """Leave nothing of a job that could not begin."""
+        self.jobs.running.pop(job.id, None)
+        self._writers.pop(job.id, None)
+        self.io_node_map.end(job.id)
+        self.received.ended(job.id)
+        try:
+            self.turn_service.ended(job)
+        finally:
+            if job.id not in self.archive.unclaimed:
+                self.archive.store.forget(job.id)
 
     def _served_alone(self, job: JobEntry) -> set[int]:
         """Return the I/O nodes that no other running job uses."""

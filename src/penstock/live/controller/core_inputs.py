@@ -1,6 +1,8 @@
 """What a live deployment gives to the core: its policies, and jobs as policies know them."""
 
+import logging
 import secrets
+from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.config import OWN, Config
@@ -9,9 +11,11 @@ from penstock.learn.periods import HYSTERESIS
 from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
 from penstock.model import Curve, Job, JobId
+from penstock.model.curve import LARGEST, SMALLEST
 from penstock.model.job import PRIOR
 from penstock.records import Header, PolicySpec
 
+log = logging.getLogger("penstock.controller")
 CLASS = "class"
 """The hint that says in words what a job's prior is made of."""
 
@@ -46,7 +50,10 @@ def record_header(
 
 
 def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Knowledge) -> Job:
-    """Return a job as policies know it: what it says of itself, and what is known of its kind."""
+    """Return a job as policies know it: what it says of itself, and what is known of its kind.
+
+    Whatever is stored, it raises nothing: a bandwidth that no curve can have is left out.
+    """
     hints: dict[str, float | str] = {}
     w_iter = _median(knowledge.w_iter)
     if w_iter:
@@ -54,7 +61,7 @@ def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Know
     period = begin.hints.period or w_iter
     if begin.hints.phases and period:
         hints |= {"phases": begin.hints.phases, "period": period}
-    bandwidths = knowledge.bandwidths
+    bandwidths = _possible(begin, knowledge.bandwidths)
     if bandwidths:
         hints["curve"] = knowledge.source
     if (counts := knowledge.prior_counts) and knowledge.prior is not None:
@@ -73,6 +80,17 @@ def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Know
         per_phase=True,
         hints=hints,
     )
+
+
+def _possible(begin: messages.BeginJob, bandwidths: Mapping[int, float]) -> dict[int, float]:
+    possible = {n: b for n, b in bandwidths.items() if n >= 0 and SMALLEST <= b <= LARGEST}
+    if left_out := sorted(bandwidths.keys() - possible.keys()):
+        log.warning(
+            "application %.80r of user %s: impossible bandwidths left out, with these numbers of "
+            "I/O nodes: %s",
+            *(begin.executable, begin.user, ", ".join(map(str, left_out))),
+        )
+    return possible
 
 
 def _median(spread: Spread | None) -> float | None:

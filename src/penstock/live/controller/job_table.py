@@ -249,6 +249,8 @@ class JobArchive:
         self.store, self._clock = store, clock
         self.unclaimed = {job.id: job for job in store.memory.running}
         """Jobs of an earlier controller that may still reconnect."""
+        self.impossible = 0
+        """Observations that were dropped because their figures cannot be true."""
 
     async def find(self, id: str) -> JobRecord | None:
         """Return the job with this id, if any; StoreError: the store does not answer."""
@@ -279,8 +281,13 @@ class JobArchive:
         return None if recalled is None and known.prior is None else known
 
     def learn(self, job: Job, io_nodes: int, phase: ObservedPhase) -> None:
-        """Keep what a phase shows of its application."""
+        """Keep what a phase shows of its application, unless its figures cannot be true."""
         family = Family(user=job.user, executable=job.executable, nodes=job.nodes)
+        if not phase.is_possible:
+            self.impossible += 1
+            if self.impossible == 1:
+                log.warning("job %s: observations that cannot be true are dropped", job.id)
+            return
         known = self.store.families.known(family)
         self.store.learn(family, known.plus(io_nodes, phase, self._clock()))
 

@@ -379,6 +379,7 @@ class Status(Message, frozen=True, kw_only=True):
     """By job: where it wrote outside the roots; of jobs whose paths the requester may know."""
     refused: int = 0  # connections, jobs and requests since the controller started
     policy_failures: int = 0  # times that the policy raised an exception or gave invalid answers
+    dropped_observations: int = 0  # of phases whose figures cannot be true
 
 
 class GetApplications(Message, frozen=True, kw_only=True):

@@ -308,6 +308,6 @@ def read_knowledge(row: Sequence[Any]) -> Knowledge:
     values = _values(families, row)
     for key in families.primary_key:
         del values[key.name]
-    values["history"] = History(values["history"])
+    values["history"] = History.of(values["history"])
     values["tuned"] = TunedValues(values["tuned"] or {})
     return Knowledge(**values)
