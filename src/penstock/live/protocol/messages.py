@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from penstock.io_node_settings import IoNodeSettings
 from penstock.learn.imported import MOST_IMPORTED, ImportedApplication
+from penstock.learn.observations import LONGEST
 from penstock.live.protocol.application_record import ApplicationRecord
 from penstock.live.protocol.io_node_record import AllocationStatus, IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 PROTOCOL = 2
 """Increases with every message that an older reader would not understand."""
-Positive = Annotated[int, Meta(gt=0)]
+Positive = Annotated[int, Meta(gt=0, le=2**31 - 1)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Counts = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=64)]
 """A job's counters: untrusted input, so bounded."""
@@ -38,6 +39,8 @@ Partition = Annotated[str, Meta(max_length=LONGEST_PARTITION)]
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
 Seconds = Annotated[float, Meta(ge=0, le=1e11)]
 """Since the epoch."""
+Duration = Annotated[float, Meta(ge=0, le=LONGEST)]
+"""Seconds: agents are not trusted, and no sum of such numbers may be infinite."""
 ExitStatus = Annotated[int, Meta(ge=0, le=255)]
 """As in shells: 128 plus the number of the signal that ended the job."""
 ProcessId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -244,20 +247,20 @@ class NodeMap(Message, frozen=True, kw_only=True, tag="Mapped"):
 class PhaseBegan(Message, frozen=True, kw_only=True, omit_defaults=True):
     """From a job, unanswered: a phase began; in "enforce" it waits for its turn."""
 
-    phase: int  # counted from 1 for each job
+    phase: Count  # from 1 for each job
     bytes: Count | None = None  # that it will transfer, if the program announced it
-    transferring: Annotated[float, Meta(ge=0)] | None = None
+    transferring: Duration | None = None
     """Seconds for which it has been transferring: it began under an earlier controller."""
 
 
 class PhaseEnded(Message, frozen=True, kw_only=True):
     """From a job, unanswered: the phase ended `idle` seconds ago."""
 
-    phase: int
+    phase: Count
     bytes: Count  # a record with more could not be read
-    seconds: float  # from its turn, or from its beginning if it had no turn, to its last call
-    waited: float  # seconds for its turn
-    idle: float = 0.0
+    seconds: Duration  # from its turn, or from its beginning if it had no turn, to its last call
+    waited: Duration  # seconds for its turn
+    idle: Duration = 0.0
     small: bool = False  # it turned out too small to count as a phase
 
 
@@ -289,7 +292,7 @@ class Slice(Message, frozen=True, kw_only=True):
 class Idle(Message, frozen=True, kw_only=True):
     """From a job, unanswered: it does not use the slice that it has."""
 
-    phase: int
+    phase: Count
     lends: bool = False  # it also offers its turn: the controller may answer with Hold
 
 
