@@ -79,6 +79,26 @@ def test_the_newest_phases_are_kept_for_the_counts_seen_last() -> None:
     assert made.curve[500].median == 8e6
 
 
+def test_phases_beside_others_do_not_push_out_those_that_were_alone() -> None:
+    """The fault: a point was gone after 16 phases beside others, and the application `new`."""
+    made = history({1: [phase(20)], 2: [phase(40)]})
+    for _ in range(3 * PHASES_PER_COUNT):
+        made = made.plus(1, phase(7, alone=False, compute=3.0))
+    assert {n: point.median for n, point in made.curve.items()} == {1: 20e6, 2: 40e6}
+    assert len(made.phases[1]) == PHASES_PER_COUNT + 1
+    assert made.volume is not None
+    assert made.volume.median == 7e6, "that of the newest phases, alone or not"
+    for k in range(PHASES_PER_COUNT):
+        made = made.plus(1, phase(100 + k))
+    assert made.curve[1].low > 100e6, "newer ones that were alone replace it"
+
+
+def test_a_number_without_a_point_makes_room_for_another_first() -> None:
+    made = history({1: [phase(20)]} | {n: [phase(7, alone=False)] for n in range(2, 20)})
+    assert len(made.phases) == MOST_COUNTS
+    assert list(made.curve) == [1]
+
+
 def test_computation_and_iterations_leave_out_the_start_of_jobs() -> None:
     """A job may begin with a phase: what came before was not an iteration."""
     first = phase(10, compute=0.1, first=True)

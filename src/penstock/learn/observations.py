@@ -1,11 +1,13 @@
 """What the phases of an application show: a bounded history of them, and medians over it.
 
-The history keeps the newest phases for each number of I/O nodes that the application had. Nothing
+The history keeps the newest phases for each number of I/O nodes that the application had; those
+that were alone are replaced by newer ones that were alone only, for a busy site has few. Nothing
 is derived from anything else: a bandwidth is the median over phases that had the file system to
 themselves with that very number of I/O nodes. There is no clock here.
 """
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,9 +22,11 @@ LONGEST = 1e9
 """Seconds that no phase, and no computation, exceeds: thirty years."""
 
 PHASES_PER_COUNT = 16
-"""Phases that are kept for each number of I/O nodes, the newest."""
+"""Phases that are kept for each number of I/O nodes: the newest that are points of its curve, and
+the newest of the others."""
 MOST_COUNTS = 16
-"""Numbers of I/O nodes that are kept; beyond, the one that was not seen for longest is dropped."""
+"""Numbers of I/O nodes that are kept; beyond, the one that was not seen for longest is dropped, if
+possible one without a point of the curve."""
 
 
 class ObservedPhase(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -93,15 +97,16 @@ class History:
             return self
         kept = {n: phases for n, phases in self.phases.items() if n != io_nodes}
         if len(kept) == MOST_COUNTS:
-            del kept[next(iter(kept))]
-        same = (*self.phases.get(io_nodes, ()), phase)[-PHASES_PER_COUNT:]
+            pointless = (n for n, phases in kept.items() if not any(p.bandwidth for p in phases))
+            del kept[next(pointless, next(iter(kept)))]
+        same = _newest((*self.phases.get(io_nodes, ()), phase))
         return History({**kept, io_nodes: same})
 
     @classmethod
     def of(cls, phases: Mapping[int, Sequence[ObservedPhase]]) -> "History":
         """Return the history of stored phases, without those whose figures are impossible."""
         possible = {
-            n: tuple(phase for phase in several if phase.is_possible)[-PHASES_PER_COUNT:]
+            n: _newest([phase for phase in several if phase.is_possible])
             for n, several in list(phases.items())[-MOST_COUNTS:]
             if 0 <= n <= LARGEST
         }
@@ -116,7 +121,7 @@ class History:
     @property
     def volume(self) -> Spread | None:
         """Bytes per phase."""
-        return Spread.of(phase.bytes for _, phase in self._all())
+        return Spread.of(phase.bytes for _, phase in self._newest())
 
     @property
     def compute(self) -> Spread | None:
@@ -126,7 +131,9 @@ class History:
     @property
     def phase_seconds(self) -> Spread | None:
         """Seconds per phase, of phases that were alone."""
-        return Spread.of(phase.seconds for _, phase in self._all() if phase.alone)
+        return Spread.of(
+            phase.seconds for n in self.phases for phase in self.phases[n] if phase.alone
+        )
 
     @property
     def w_iter(self) -> Spread | None:
@@ -142,10 +149,24 @@ class History:
             if phase.compute is not None
         )
 
-    def _all(self) -> Iterator[tuple[int, ObservedPhase]]:
-        return ((n, phase) for n, phases in self.phases.items() for phase in phases)
+    def _newest(self) -> Iterator[tuple[int, ObservedPhase]]:
+        """Yield the newest phases of each number, whether they were alone or not."""
+        return (
+            (n, phase) for n, phases in self.phases.items() for phase in phases[-PHASES_PER_COUNT:]
+        )
 
     def _iterations(self) -> list[tuple[int, ObservedPhase]]:
         """Return the phases after a known computation; first ones only if there are no others."""
-        known = [(n, phase) for n, phase in self._all() if phase.compute is not None]
+        known = [(n, phase) for n, phase in self._newest() if phase.compute is not None]
         return [(n, phase) for n, phase in known if not phase.first] or known
+
+
+def _newest(phases: Sequence[ObservedPhase]) -> tuple[ObservedPhase, ...]:
+    """Return the newest points of the curve, and the newest of the others, in their order."""
+    room, kept = Counter({True: PHASES_PER_COUNT, False: PHASES_PER_COUNT}), list[ObservedPhase]()
+    for phase in reversed(phases):
+        is_point = phase.bandwidth is not None
+        if room[is_point]:
+            room[is_point] -= 1
+            kept.append(phase)
+    return tuple(reversed(kept))
