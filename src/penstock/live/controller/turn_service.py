@@ -439,7 +439,7 @@ class TurnService:
 
     def _end_phase(self, member: JobId, report: PhaseReport) -> None:
         whole = self._multi_host.find(member)
-        ended = None if whole is None else whole.end_phase(member, report)
+        ended = None if whole is None else whole.end_phase(member, report, self._clock())
         if whole is not None and ended is not None:
             self._count_wait(whole.id, ended.waited)
             self._observe(whole.id, ended)
