@@ -34,9 +34,10 @@ class ObservedPhase(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     bytes: int
     seconds: float  # for which it transferred, waits for its turn left out
-    alone: bool  # no other phase transferred meanwhile
+    alone: bool  # no other phase transferred meanwhile, on the same file system
     compute: float | None = None  # seconds between the phase before, or the job's start, and it
     first: bool = False  # of its job: what came before may have been set-up
+    apart: bool = False  # others transferred meanwhile, but none through its I/O nodes
 
     @property
     def is_possible(self) -> bool:

@@ -216,6 +216,7 @@ class Controller:
         if job in self._writers:
             self.jobs.running[job].maps += 1
             self._send(job, mapped)
+            self.turn_service.mapped(job)
 
     def _send(self, job: str, message: messages.Message) -> None:
         writer = self._writers.get(job)

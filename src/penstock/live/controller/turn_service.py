@@ -263,6 +263,7 @@ class TurnService:
                 whole.phase,
                 message.bytes,
                 resources=self._resources(paths),
+                io_nodes=_io_nodes(paths),
                 resumes=resumes,
                 transferring=message.transferring if self._is_enforced(whole.id) else None,
                 mode=self._mode(whole.id),
@@ -287,6 +288,11 @@ class TurnService:
                 small=message.small,
             ),
         )
+
+    def mapped(self, member: JobId) -> None:
+        """A job was sent other I/O nodes, and may use them from now on."""
+        if (id := self.turn_id(member)) is not None:
+            self.turns.io_nodes_changed(id, _io_nodes(self._paths(id)))
 
     def mark_alive(self, job: JobEntry) -> None:
         """Note that the agent of a job is alive."""
@@ -459,7 +465,7 @@ class TurnService:
         """Return what a phase on these paths takes turns on."""
         if not self._by_io_node:
             return (FILE_SYSTEM,)
-        return tuple(sorted({number for path in paths.values() for number in path.numbers}))
+        return tuple(sorted(_io_nodes(paths)))
 
     def _paths(self, id: JobId) -> dict[JobId, IoNodePath]:
         # A member that is ending is no longer on any path.
@@ -539,3 +545,7 @@ class TurnService:
             for io_node, jobs in self.turns.out_of_turn().items()
         }
         return {io_node: jobs for io_node, jobs in members.items() if jobs}
+
+
+def _io_nodes(paths: Mapping[JobId, IoNodePath]) -> set[ResourceId]:
+    return {number for path in paths.values() for number in path.numbers}

@@ -45,7 +45,9 @@ class Phase(Wait):
     number: int
     resources: tuple[ResourceId, ...] = ()  # none: it competes with nobody
     turns: set[ResourceId] = field(default_factory=set)  # where it has its turn
-    alone: bool = True  # no other phase moved data on its resources while it did
+    io_nodes: frozenset[ResourceId] = frozenset()  # that it went through, all it had; none: direct
+    alone: bool = True  # no other phase moved data while it did
+    apart: bool = True  # no other phase moved data through its I/O nodes while it did
     compute: float | None = None  # seconds before it
     paths: Mapping[JobId, IoNodePath] = field(default_factory=dict)  # of its members, at its start
     mode: str = "enforce"  # of its job, now
@@ -61,7 +63,8 @@ class Phase(Wait):
 
         What it transferred until then took longer than it takes without an interruption.
         """
-        self.waited, self.compute, self.alone = suspended.waited, suspended.compute, False
+        self.waited, self.compute = suspended.waited, suspended.compute
+        self.alone = self.apart = False
         self.observed = self.observed or suspended.observed
 
     def has_share_of(self, resource: ResourceId) -> bool:
@@ -118,6 +121,7 @@ class TurnState:
             bytes=report.bytes,
             seconds=round(report.seconds, 6),
             alone=phase.alone,
+            apart=phase.apart and bool(phase.io_nodes) and not phase.alone,
             compute=None if phase.compute is None else round(phase.compute, 6),
             first=self.phases == 0,
         )
