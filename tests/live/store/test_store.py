@@ -346,35 +346,65 @@ def named(user: str, executable: str) -> Family:
 
 
 def test_a_prior_is_made_of_the_users_own_applications_of_the_class(url: str) -> None:
+    """Two suffice: it is the user's own knowledge."""
     with WriteBehind(Store(url)) as keeper:
         keeper.learn(named("ann", "a"), scaling(100.0, 150.0))
         keeper.learn(named("ann", "other"), scaling(100.0, 100.0, pattern="shared-strided"))
         keeper.learn(named("ann", "new"), scaling())
+        assert keeper.families.record(named("ann", "new")).source == "none"
+        keeper.learn(named("ann", "b"), scaling(300.0, 450.0))
         assert keeper.families.record(named("ann", "new")).source == "prior"
     with WriteBehind(Store(url)) as keeper:  # classes are read with the rows
         families = keeper.families
         record = families.record(named("ann", "new"))
         assert record.source == "prior"
-        assert {n: point.median for n, point in record.curve.items()} == {"1": 100.0, "2": 150.0}
+        assert {n: point.median for n, point in record.curve.items()} == {"1": 200.0, "2": 300.0}
         assert record.prior is not None
-        assert (record.prior.counts, record.prior.applications) == ([1, 2], 1)
+        assert (record.prior.counts, record.prior.applications) == ([1, 2], 2)
         assert families.record(named("ann", "a")).source == "observed"
-        keeper.learn(named("ann", "a"), scaling(100.0, 200.0))
-        assert families.record(named("ann", "new")).curve["2"].median == 200.0
+        for name, alone in (("a", 100.0), ("b", 300.0)):
+            keeper.learn(named("ann", name), scaling(alone, 2 * alone))
+        assert families.record(named("ann", "new")).curve["2"].median == 400.0
         keeper.forget_family(named("ann", "a"))
         assert families.record(named("ann", "new")).source == "none"
 
 
-def test_other_users_applications_make_a_prior_only_together(url: str) -> None:
-    """Of fewer than three, one's curve would show."""
+@pytest.mark.security
+def test_other_users_make_a_prior_only_together_and_only_its_shape(url: str) -> None:
+    """The fault: three applications of one user, or one of many, showed its exact bandwidths."""
     with WriteBehind(Store(url)) as keeper:
         families, new = keeper.families, named("bob", "new")
+        for k in range(5):
+            keeper.learn(named("ann", f"a{k}"), scaling(123_456_789.0, 222_222_222.0))
+        keeper.learn(named("cid", "c"), scaling(100.0, 300.0))
+        keeper.learn(new, scaling(1000.0))
+        assert families.record(new).source == "observed"
+        keeper.learn(named("dan", "d"), scaling(1.0, 1.0))
         keeper.learn(new, scaling())
-        for k, ratio in enumerate((1.0, 1.6, 2.0)):
-            assert families.record(new).source == "none"
-            keeper.learn(named("ann", f"a{k}"), scaling(100.0, 100.0 * ratio))
+        assert families.record(new).source == "none", "no bandwidth of another user is shown"
+        keeper.learn(new, scaling(1000.0))
         record = families.record(new)
-        assert (record.source, record.curve["2"].median) == ("prior", 160.0)
+        assert record.source == "observed and prior"
+        two = record.curve["2"]
+        assert (two.low, two.high) == (two.median, two.median)
+        assert two.median == pytest.approx(1800.0, rel=0.05)  # in steps of a ninth
+        assert two.median != 1000.0 * 222_222_222.0 / 123_456_789.0
+
+
+@pytest.mark.security
+def test_one_user_has_one_vote_in_what_others_are_told(url: str) -> None:
+    """The fault: 32 invented applications of one user changed the prior of everybody."""
+    with WriteBehind(Store(url)) as keeper:
+        families, new = keeper.families, named("bob", "new")
+        for k in range(4):
+            keeper.learn(named(f"user{k}", "a"), scaling(100.0, 200.0, 400.0))
+        keeper.learn(new, scaling(10.0))
+        before = {n: point.median for n, point in families.record(new).curve.items()}
+        assert before == {"1": 10.0, "2": pytest.approx(20.0), "4": pytest.approx(40.0)}
+        for k in range(100):
+            keeper.learn(named("mallory", f"x{k}"), scaling(1e15, 1e3, 1e3))
+        after = {n: point.median for n, point in families.record(new).curve.items()}
+        assert after == before
 
 
 def test_what_tuning_learnt_is_kept_with_its_application(url: str) -> None:
