@@ -75,7 +75,8 @@ def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Know
         executable=begin.executable,
         w_iter=w_iter,
         curve=Curve.of(bandwidths) if bandwidths else None,
-        volume=_median(knowledge.volume),
+        # What its user says counts until one was observed.
+        volume=_median(knowledge.volume) or begin.hints.volume,
         compute=_median(knowledge.compute),
         per_phase=True,
         hints=hints,
