@@ -43,6 +43,20 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if not (self.curve or self.volume or self.compute is not None or self.w_iter):
             raise InputError("nothing is said of it; give a curve, volume, compute or w_iter")
 
+    def possible(self) -> "Imported":
+        """Return it without what cannot be true, as a store may have it."""
+
+        def known(value: float | None, least: float = SMALLEST) -> float | None:
+            return value if value is not None and least <= value <= LARGEST else None
+
+        return Imported(
+            curve={n: b for n, b in self.curve.items() if n >= 0 and known(b) is not None},
+            volume=known(self.volume),
+            compute=known(self.compute, 0.0),
+            w_iter=known(self.w_iter),
+            iterations=max(self.iterations, 1),
+        )
+
     def over(self, old: "Imported") -> "Imported":
         """Return this, with what only the older one has."""
         return Imported(

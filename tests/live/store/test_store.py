@@ -255,6 +255,55 @@ def test_a_store_of_version_1_keeps_what_can_be_trusted_and_loses_nothing(url: s
     engine.dispose()
 
 
+ODD = {
+    "negative-volume": "1, 1.0, 1, -1.0, NULL, NULL, NULL, 1.0",
+    "negative-time": "1, -3.0, 1, NULL, NULL, NULL, NULL, 1.0",
+    "no-time": "1, 0.0, 1, NULL, NULL, NULL, NULL, 1.0",
+    "huge": "1, NULL, 1, 1e300, NULL, NULL, NULL, 1.0",
+    "no-nodes": "0, NULL, 1, NULL, NULL, NULL, NULL, 1.0",
+    "text": "1, NULL, 'x', 'many', NULL, NULL, NULL, 1.0",
+}
+"""Rows of version 1 that SQLite takes, and that no Penstock should have written."""
+
+
+def test_rows_of_version_1_that_cannot_be_true_are_left_out_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The fault: the store did not open, or gave a policy negative volumes."""
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with Store(url):
+        pass
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        for table in ("penstock_schema", "penstock_applications", "penstock_counts"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.executescript(VERSION_1)
+        for name, values in ODD.items():
+            connection.execute(f"INSERT INTO penstock_families VALUES ('eve', '{name}', {values})")
+    connection.close()
+    with WriteBehind(Store(url)) as keeper:
+        assert sorted(keeper.families.users()) == ["ann", "bob"]
+    for name in ODD:
+        assert f"application '{name}' of user 'eve' is not taken over" in caplog.text
+    assert f"not taken over from version 1: {len(ODD)}" in caplog.text
+
+
+def test_what_cannot_be_true_in_a_row_is_not_read(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with WriteBehind(Store(url)) as keeper:
+        keeper.learn(family(), KNOWN)
+    history = '{"-3":[[1,1.0,true]],"1":[[9223372036854775807,0.1,true]],"2":[[10,1.0,true]]}'
+    imported = '{"curve":{"1":0.0,"2":-5,"4":1e300,"8":7.0},"volume":-1.0,"w_iter":1e300}'
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        connection.execute(
+            "UPDATE penstock_applications SET history = ?, imported = ?", (history, imported)
+        )
+    connection.close()
+    with WriteBehind(Store(url)) as keeper:
+        known = keeper.families.known(family())
+        assert known.bandwidths == {2: 10.0, 8: 7.0}
+        assert known.imported == Imported(curve={8: 7.0})
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [
