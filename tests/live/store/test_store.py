@@ -15,7 +15,7 @@ from penstock.errors import InputError
 from penstock.learn.imported import LONGEST_KEY, Imported
 from penstock.learn.observations import History, ObservedPhase
 from penstock.learn.tuned import TunedValues
-from penstock.live.protocol.job_record import JobRecord
+from penstock.live.protocol.job_record import JobRecord, PinnedIoNodes
 from penstock.live.store import (
     Changes,
     Families,
@@ -29,6 +29,8 @@ from penstock.live.store import (
 from penstock.live.store.schema import LONGEST_COMMAND, Schema
 from penstock.model import Context
 
+PIN = PinnedIoNodes(io_nodes=[3, 1], stripe=4096)
+
 
 def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
     little = Knowledge(updated=2000.0)
@@ -38,7 +40,7 @@ def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
             Changes(
                 families={family(8): little, family(): KNOWN},
                 jobs={
-                    "ior.2": running(2),
+                    "ior.2": running(2, pinned=PIN),
                     "ior.1": running(1, processes=None, requested_io_nodes=None, command=[]),
                     "ior.3": ended(3),
                     "ior.4": ended(4, state="lost", status=None),
@@ -54,7 +56,7 @@ def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
         recalled = store.load().families.recall(family())
     assert memory.running == (
         running(1, processes=None, requested_io_nodes=None, command=[]),
-        running(2),
+        running(2, pinned=PIN),
     )
     assert memory.ended == (ended(3), ended(4, state="lost", status=None))
     assert (memory.totals, memory.serial) == (totals, 9)
@@ -475,6 +477,8 @@ def test_a_store_of_version_2_is_migrated_and_loses_nothing(url: str) -> None:
     with engine.begin() as connection:
         for column in ("request_size", "tuned"):
             connection.execute(text(f"ALTER TABLE penstock_applications DROP COLUMN {column}"))
+        for table in ("running", "ended"):
+            connection.execute(text(f"ALTER TABLE penstock_{table} DROP COLUMN pinned"))
         connection.execute(text("UPDATE penstock_schema SET version = 2"))
     engine.dispose()
     with WriteBehind(Store(url)) as keeper:
@@ -482,3 +486,6 @@ def test_a_store_of_version_2_is_migrated_and_loses_nothing(url: str) -> None:
         assert (known.pattern, known.request_size) == ("file-per-process", None)
         assert not known.tuned
         assert known.bandwidths == {1: 100.0, 2: 150.0}
+        keeper.running(running(7, pinned=PIN))
+    with WriteBehind(Store(url)) as keeper:
+        assert [job.pinned for job in keeper.memory.running] == [PIN]

@@ -34,7 +34,7 @@ from penstock.live.deployment.spec import ANSWER_TIMEOUT, Deployment
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.client import FullError
 from penstock.live.protocol.exit_spool import ExitSpool
-from penstock.live.protocol.job_record import JobRecord
+from penstock.live.protocol.job_record import JobRecord, PinnedIoNodes
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import uid_of
 from penstock.live.store import Store, WriteBehind
@@ -360,16 +360,17 @@ class Controller:
         job.agent = job.begin.pid if job.begin.pid == peer.pid else 0
         if earlier is not None and earlier.id == job.id:
             self.archive.resumed(job, earlier)
+            self._pin_again(job, earlier.pinned)
         job.io_nodes = self.io_node_map.numbers(job.id)
         # The answer contains what the arbiter assigns now.
         self.turn_service.started(job, self.archive.knowledge(job))
         if (other := self.turn_service.another_member(job)) is not None:
             self.io_node_map.follow(job.id, other)
             job.pinned = self.jobs.running[other].pinned
+        mapped = self.io_node_map.map(job.id)
+        job.io_nodes, job.stripe = self.io_node_map.numbers(job.id), mapped.stripe
         self.archive.began(job.record(self._clock()))
         self.received.began(job.id, self._clock(), job.moved_bytes)
-        mapped = self.io_node_map.map(job.id)
-        job.io_nodes = self.io_node_map.numbers(job.id)
         self._writers[job.id] = writer
         if self.tuning is not None:
             self.tuning.began(job, self._served_alone(job))
@@ -390,6 +391,17 @@ class Controller:
             token="" if self.key is None else self.key.token(job.begin.user).hex(),
             dirty_window=self.deployment.config.live.dirty_bytes(),
         )
+
+    def _pin_again(self, job: JobEntry, pinned: PinnedIoNodes | None) -> None:
+        """Give a job the I/O nodes that it had asked for from an earlier controller, if it had."""
+        if pinned is None:
+            return
+        if any(not 0 <= number < self.deployment.all_io_nodes for number in pinned.io_nodes):
+            log.warning("job %s: there are fewer I/O nodes than it had asked for", job.id)
+            return
+        in_order = job.begin.io_nodes is None  # a person named them
+        self.io_node_map.remap(job.id, pinned.io_nodes, pinned.stripe, in_order=in_order)
+        job.pinned = True
 
     def _undo(self, job: JobEntry) -> None:
         """Leave nothing of a job that could not begin."""
@@ -452,8 +464,9 @@ class Controller:
         job.pinned = True
         mapped = self.io_node_map.remap(job.id, remap.nodes, remap.stripe, in_order=True)
         self._push(job.id, mapped)
-        job.io_nodes = self.io_node_map.numbers(job.id)
+        job.io_nodes, job.stripe = self.io_node_map.numbers(job.id), mapped.stripe
         self.turn_service.pinned(job)
+        self.archive.progressed(self.turn_service.progress(job.record(self._clock())))
         self.history.changed(job.id)
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)
         expected = job.maps

@@ -12,6 +12,7 @@ from penstock.learn.observations import ObservedPhase
 from penstock.live.protocol.job_record import (
     FAIL_OPENS,
     JobRecord,
+    PinnedIoNodes,
     ZeroBytes,
     direct_bytes,
     fail_opens,
@@ -49,6 +50,7 @@ class JobEntry:
     counters: Mapping[str, int] = field(default_factory=dict)
     usage: Usage = Usage()  # noqa: RUF009 - frozen
     pinned: bool = False  # it, or a person, asked for its I/O nodes
+    stripe: int = 0  # bytes, if its files are striped over them
     maps: int = 0  # maps sent since it began; its counter `maps` says how many it has taken
     state: str = "running"  # or ended, or lost: its connection broke
     status: int | None = None
@@ -85,6 +87,11 @@ class JobEntry:
             nodes=begin.nodes,
             processes=begin.processes,
             requested_io_nodes=begin.io_nodes,
+            pinned=(
+                PinnedIoNodes(io_nodes=list(self.io_nodes), stripe=self.stripe)
+                if self.pinned
+                else None
+            ),
             state=self.state,
             status=self.status,
             began=self.began,

@@ -34,7 +34,13 @@ from penstock.learn.imported import Imported, ImportedApplication
 from penstock.learn.knowledge import Knowledge
 from penstock.learn.observations import History, ObservedPhase
 from penstock.learn.tuned import Estimates, TunedValues
-from penstock.live.protocol.job_record import JobRecord, direct_bytes, fail_opens, forwarded_bytes
+from penstock.live.protocol.job_record import (
+    JobRecord,
+    PinnedIoNodes,
+    direct_bytes,
+    fail_opens,
+    forwarded_bytes,
+)
 from penstock.live.store.rows import Family, storable
 
 VERSION = 3
@@ -65,6 +71,7 @@ def _job_columns() -> list[Column[Any]]:
         Column("nodes", BigInteger, nullable=False),
         Column("phases", BigInteger, nullable=False),
         Column("phase_seconds", Double, nullable=False),
+        _json("pinned", PinnedIoNodes),
     ]
 
 
@@ -171,12 +178,16 @@ def _number(value: Any) -> float | None:
 
 
 def _classes(connection: Connection) -> None:
-    """Version 3 keeps the size of an application's requests, and what tuning learnt of it."""
-    # A store of version 1 has just got the table as it is now.
-    existing = {column["name"] for column in inspect(connection).get_columns(families.name)}
-    for name, kind in (("request_size", "BIGINT"), ("tuned", "TEXT")):
-        if name not in existing:
-            connection.execute(text(f"ALTER TABLE {families.name} ADD COLUMN {name} {kind}"))
+    """Version 3 keeps the size of an application's requests, what tuning learnt of it, and pins."""
+    # A store of version 1 has just got the table of applications as it is now.
+    for table_, name, kind in (
+        (families, "request_size", "BIGINT"),
+        (families, "tuned", "TEXT"),
+        (running, "pinned", "TEXT"),
+        (ended, "pinned", "TEXT"),  # of jobs that reconnect after the controller was stopped
+    ):
+        if name not in {column["name"] for column in inspect(connection).get_columns(table_.name)}:
+            connection.execute(text(f"ALTER TABLE {table_.name} ADD COLUMN {name} {kind}"))
 
 
 MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {1: _observations, 2: _classes}
@@ -254,6 +265,7 @@ _BY_NAME: dict[str, Callable[[Any], Any]] = {
     "counters": lambda counters: _text(dict(counters)),
     "history": lambda history: _text(history.phases),
     "imported": _text,
+    "pinned": _text,
     "tuned": lambda tuned: _text(tuned.estimates) if tuned else None,
 }
 
