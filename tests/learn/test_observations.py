@@ -5,7 +5,7 @@ import math
 import pytest
 
 from penstock.learn.imported import Imported
-from penstock.learn.knowledge import ENOUGH, Knowledge
+from penstock.learn.knowledge import ENOUGH, LOWER_BOUND, Knowledge
 from penstock.learn.observations import (
     LARGEST,
     LONGEST,
@@ -174,3 +174,20 @@ def test_one_observation_is_a_point_where_nothing_was_imported() -> None:
     known = Knowledge(imported=Imported(curve={2: 20e6})).plus(1, phase(30), now=0.0)
     assert known.bandwidths == {1: 30e6, 2: 20e6}
     assert Knowledge().source == "none"
+
+
+def test_lower_bounds_count_only_where_nothing_else_is_known() -> None:
+    """The fault: beside a busy neighbour nothing was ever learnt, and every job was `new`."""
+    beside = ObservedPhase(bytes=5 * MB, seconds=1.0, alone=False, apart=True)
+    crowded = ObservedPhase(bytes=2 * MB, seconds=1.0, alone=False)
+    known = Knowledge().plus(4, crowded, now=0.0)
+    assert (known.source, known.bandwidths) == ("none", {})
+    assert known.why_unknown.startswith("nothing is known of its curve, because none of its 1 ")
+    known = known.plus(2, beside, now=0.0)
+    assert (known.source, known.bandwidths, known.own_curve) == (LOWER_BOUND, {2: 5e6}, {})
+    assert "at most lower bounds" in known.why_unknown
+    for _ in range(2 * PHASES_PER_COUNT):
+        known = known.plus(2, crowded, now=0.0)
+    assert known.bandwidths == {2: 5e6}
+    known = known.plus(1, phase(20), now=0.0)
+    assert (known.source, known.bandwidths, known.why_unknown) == ("observed", {1: 20e6}, "")

@@ -164,4 +164,4 @@ def _relative(curves: Sequence[Mapping[int, float]], common: int) -> dict[int, S
 
 def _coarse(part: float) -> float:
     """Return the nearest of eight steps per factor of two."""
-    return 2.0 ** (round(STEPS * math.log2(part)) / STEPS)
+    return math.exp2(round(STEPS * math.log2(part)) / STEPS)

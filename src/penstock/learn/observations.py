@@ -45,12 +45,24 @@ class ObservedPhase(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         times = (self.seconds, 0.0 if self.compute is None else self.compute)
         if not (0 <= self.bytes <= LARGEST and all(0 <= time <= LONGEST for time in times)):
             return False
-        return self.bandwidth is None or SMALLEST <= self.bandwidth <= LARGEST
+        return self._rate is None or SMALLEST <= self._rate <= LARGEST
 
     @property
     def bandwidth(self) -> float | None:
         """Bytes per second of a phase that was alone, and long enough to be measured."""
-        measured = self.alone and self.seconds >= MEASURABLE and self.bytes > 0
+        return self._rate if self.alone else None
+
+    @property
+    def lower_bound(self) -> float | None:
+        """Bytes per second of a phase beside others that had its I/O nodes to itself.
+
+        Alone it would have had as much or more.
+        """
+        return self._rate if self.apart and not self.alone else None
+
+    @property
+    def _rate(self) -> float | None:
+        measured = self.seconds >= MEASURABLE and self.bytes > 0
         return self.bytes / self.seconds if measured else None
 
     def isolated_seconds(self, bandwidth: float | None) -> float:
@@ -120,6 +132,17 @@ class History:
         return {n: spread for n, spread in spreads.items() if spread is not None}
 
     @property
+    def lower_bounds(self) -> dict[int, Spread]:
+        """The same of phases beside others that had their I/O nodes to themselves."""
+        spreads = {n: Spread.of(p.lower_bound for p in self.phases[n]) for n in sorted(self.phases)}
+        return {n: spread for n, spread in spreads.items() if spread is not None}
+
+    @property
+    def never_alone(self) -> int:
+        """The phases that are kept, if none was alone for long enough to be measured; else 0."""
+        return 0 if self.curve else sum(map(len, self.phases.values()))
+
+    @property
     def volume(self) -> Spread | None:
         """Bytes per phase."""
         return Spread.of(phase.bytes for _, phase in self._newest())
@@ -163,11 +186,11 @@ class History:
 
 
 def _newest(phases: Sequence[ObservedPhase]) -> tuple[ObservedPhase, ...]:
-    """Return the newest points of the curve, and the newest of the others, in their order."""
-    room, kept = Counter({True: PHASES_PER_COUNT, False: PHASES_PER_COUNT}), list[ObservedPhase]()
+    """Return the newest points of the curve, lower bounds, and others, in their order."""
+    number, kept = Counter[tuple[bool, bool]](), list[ObservedPhase]()
     for phase in reversed(phases):
-        is_point = phase.bandwidth is not None
-        if room[is_point]:
-            room[is_point] -= 1
+        kind = phase.bandwidth is not None, phase.lower_bound is not None
+        if number[kind] < PHASES_PER_COUNT:
+            number[kind] += 1
             kept.append(phase)
     return tuple(reversed(kept))

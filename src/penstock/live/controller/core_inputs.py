@@ -16,6 +16,8 @@ from penstock.model.job import PRIOR
 from penstock.records import Header, PolicySpec
 
 log = logging.getLogger("penstock.controller")
+WHY_UNKNOWN = "why-unknown"
+"""The hint that says why no bandwidth of an application is known that it has alone."""
 CLASS = "class"
 """The hint that says in words what a job's prior is made of."""
 
@@ -66,6 +68,8 @@ def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Know
         hints["curve"] = knowledge.source
     if (counts := knowledge.prior_counts) and knowledge.prior is not None:
         hints |= {PRIOR: ",".join(map(str, counts)), CLASS: str(knowledge.prior)}
+    if why := knowledge.why_unknown:
+        hints[WHY_UNKNOWN] = why
     return Job(
         id=id,
         serial=serial,

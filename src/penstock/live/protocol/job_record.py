@@ -42,6 +42,10 @@ class JobAllocation(msgspec.Struct, frozen=True, kw_only=True):
     lacks: Annotated[
         list[str], Meta(description="What a policy needs to know of it, and is not known.")
     ] = []
+    why_unknown: Annotated[
+        str,
+        Meta(description="Why none of its bandwidths is known, though its application has run."),
+    ] = ""
     error: Annotated[str, Meta(description="What a policy raised.")] = ""
     since_seconds: Annotated[float, Meta(description="For how long this has been so.")] = 0.0
 

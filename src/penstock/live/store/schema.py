@@ -136,7 +136,7 @@ def _observations(connection: Connection) -> None:
     rows, odd = [], 0
     for old in connection.execute(select(earlier)).mappings():
         try:
-            rows.append(_of_version_1(old))
+            rows.append(_of_version_1(dict(old)))
         except (ValueError, TypeError, InputError) as error:
             odd += 1
             if odd <= _NAMED:
