@@ -122,7 +122,7 @@ class ClassCurve:
         """Return the points that an application lacks, in bytes per second.
 
         They are scaled to its own bandwidths; without any, to the median of the user's own
-        applications of the class, and else there is none.
+        applications of the class; without any, no point is known.
         """
         units = [
             point.median / self.shape[count].median

@@ -148,12 +148,12 @@ def test_a_job_keeps_the_io_nodes_that_were_asked_for_under_a_new_controller(
     )
     site.penstock("remap", "moved", "--io-nodes", "2")
     site.until("moved", lambda job: job.io_nodes == [2])
-    asked = site.job("chosen").io_nodes
+    requested = site.job("chosen").io_nodes
     site.penstock("down")
     site.up(*options)
     for job in (moved, chosen, other):
         site.until(job.name, lambda job: job.state == "running")
     assert site.job("moved").io_nodes == [2]
-    assert site.job("chosen").io_nodes == asked
+    assert site.job("chosen").io_nodes == requested
     pinned = {job.name for job in site.status().jobs if job.pinned and job.state == "running"}
     assert pinned == {"moved", "chosen"}

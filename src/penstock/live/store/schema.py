@@ -140,8 +140,8 @@ def _observations(connection: Connection) -> None:
         except (ValueError, TypeError, InputError) as error:
             odd += 1
             if odd <= _NAMED:
-                who = f"application {str(old['executable'])[:80]!r} of user {str(old['user'])!r}"
-                log.warning("%s is not taken over from version 1: %s", who, error)
+                name = f"application {str(old['executable'])[:80]!r} of user {str(old['user'])!r}"
+                log.warning("%s is not taken over from version 1: %s", name, error)
     if odd:
         log.warning("applications that are not taken over from version 1: %d", odd)
     if rows:
