@@ -5,8 +5,17 @@ import math
 import pytest
 
 from penstock.learn.imported import Imported
-from penstock.learn.knowledge import ENOUGH, Knowledge
-from penstock.learn.observations import MOST_COUNTS, PHASES_PER_COUNT, History, ObservedPhase
+from penstock.learn.knowledge import ENOUGH, LOWER_BOUND, Knowledge
+from penstock.learn.observations import (
+    LARGEST,
+    LONGEST,
+    MOST_COUNTS,
+    PHASES_PER_COUNT,
+    SMALLEST,
+    History,
+    ObservedPhase,
+)
+from penstock.model import curve
 
 MB = 1_000_000
 
@@ -70,6 +79,26 @@ def test_the_newest_phases_are_kept_for_the_counts_seen_last() -> None:
     assert made.curve[500].median == 8e6
 
 
+def test_phases_beside_others_do_not_push_out_those_that_were_alone() -> None:
+    """The fault: a point was gone after 16 phases beside others, and the application `new`."""
+    made = history({1: [phase(20)], 2: [phase(40)]})
+    for _ in range(3 * PHASES_PER_COUNT):
+        made = made.plus(1, phase(7, alone=False, compute=3.0))
+    assert {n: point.median for n, point in made.curve.items()} == {1: 20e6, 2: 40e6}
+    assert len(made.phases[1]) == PHASES_PER_COUNT + 1
+    assert made.volume is not None
+    assert made.volume.median == 7e6, "that of the newest phases, alone or not"
+    for k in range(PHASES_PER_COUNT):
+        made = made.plus(1, phase(100 + k))
+    assert made.curve[1].low > 100e6, "newer ones that were alone replace it"
+
+
+def test_a_number_without_a_point_makes_room_for_another_first() -> None:
+    made = history({1: [phase(20)]} | {n: [phase(7, alone=False)] for n in range(2, 20)})
+    assert len(made.phases) == MOST_COUNTS
+    assert list(made.curve) == [1]
+
+
 def test_computation_and_iterations_leave_out_the_start_of_jobs() -> None:
     """A job may begin with a phase: what came before was not an iteration."""
     first = phase(10, compute=0.1, first=True)
@@ -107,6 +136,21 @@ def test_impossible_figures_of_a_job_are_left_out(wrong: float) -> None:
     assert known.plus(1, phase(-10)) is known
 
 
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("moved", "seconds"), [(2**63 - 1, 0.5), (10**18 + 1, 1e9), (10**18, 0.5), (10, 1e10)]
+)
+def test_no_observation_makes_a_point_that_no_curve_can_have(moved: int, seconds: float) -> None:
+    """The fault: b(1) = 8e18 was kept, and every later job of the application failed to begin."""
+    assert (SMALLEST, LARGEST) == (curve.SMALLEST, curve.LARGEST)
+    huge = ObservedPhase(bytes=moved, seconds=seconds, alone=True)
+    assert not History().plus(1, huge)
+    assert not History.of({1: (huge,), -3: (phase(10),)})
+    slowest = ObservedPhase(bytes=1, seconds=LONGEST, alone=True)
+    assert slowest.bandwidth == curve.SMALLEST
+    assert History().plus(1, slowest).curve
+
+
 def test_imported_points_yield_to_enough_observations_of_the_same_count() -> None:
     imported = Imported(curve={1: 10e6, 2: 20e6}, volume=5e6, compute=3.0, w_iter=4.0, iterations=7)
     known = Knowledge(imported=imported)
@@ -130,3 +174,20 @@ def test_one_observation_is_a_point_where_nothing_was_imported() -> None:
     known = Knowledge(imported=Imported(curve={2: 20e6})).plus(1, phase(30), now=0.0)
     assert known.bandwidths == {1: 30e6, 2: 20e6}
     assert Knowledge().source == "none"
+
+
+def test_lower_bounds_count_only_where_nothing_else_is_known() -> None:
+    """The fault: beside a busy neighbour nothing was ever learnt, and every job was `new`."""
+    beside = ObservedPhase(bytes=5 * MB, seconds=1.0, alone=False, apart=True)
+    crowded = ObservedPhase(bytes=2 * MB, seconds=1.0, alone=False)
+    known = Knowledge().plus(4, crowded, now=0.0)
+    assert (known.source, known.bandwidths) == ("none", {})
+    assert known.why_unknown.startswith("nothing is known of its curve, because none of its 1 ")
+    known = known.plus(2, beside, now=0.0)
+    assert (known.source, known.bandwidths, known.own_curve) == (LOWER_BOUND, {2: 5e6}, {})
+    assert "at most lower bounds" in known.why_unknown
+    for _ in range(2 * PHASES_PER_COUNT):
+        known = known.plus(2, crowded, now=0.0)
+    assert known.bandwidths == {2: 5e6}
+    known = known.plus(1, phase(20), now=0.0)
+    assert (known.source, known.bandwidths, known.why_unknown) == ("observed", {1: 20e6}, "")

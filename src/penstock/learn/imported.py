@@ -6,10 +6,8 @@ Messages contain it, and commands that start often import messages: nothing larg
 import msgspec
 
 from penstock.errors import InputError, error_prefix
-from penstock.learn.observations import MOST_COUNTS
+from penstock.learn.observations import LARGEST, MOST_COUNTS, SMALLEST
 
-LARGEST = 1e18
-"""What no count, volume or bandwidth exceeds."""
 LONGEST_KEY = 512
 """Bytes of a user's or an application's name; keys of PostgreSQL's index have at most 2,704."""
 MOST_IMPORTED = 500
@@ -44,6 +42,20 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 _check(name, value, unit, zero=name == "compute")
         if not (self.curve or self.volume or self.compute is not None or self.w_iter):
             raise InputError("nothing is said of it; give a curve, volume, compute or w_iter")
+
+    def possible(self) -> "Imported":
+        """Return it without what cannot be true, as a store may have it."""
+
+        def known(value: float | None, least: float = SMALLEST) -> float | None:
+            return value if value is not None and least <= value <= LARGEST else None
+
+        return Imported(
+            curve={n: b for n, b in self.curve.items() if n >= 0 and known(b) is not None},
+            volume=known(self.volume),
+            compute=known(self.compute, 0.0),
+            w_iter=known(self.w_iter),
+            iterations=max(self.iterations, 1),
+        )
 
     def over(self, old: "Imported") -> "Imported":
         """Return this, with what only the older one has."""
@@ -80,7 +92,7 @@ class ImportedApplication(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _check(what: str, value: float, unit: str, *, zero: bool = False) -> None:
-    if not (0 if zero else 1e-9) <= value <= LARGEST:  # false for NaN, too
+    if not (0 if zero else SMALLEST) <= value <= LARGEST:  # false for NaN, too
         least = "zero or more" if zero else "a positive number of"
         raise InputError(f"{what} is {value:g}; give {least} {unit}, at most {LARGEST:g}")
 

@@ -16,6 +16,9 @@ from penstock.learn.tuned import TunedValues
 ENOUGH = 3
 """Observations that replace an imported value: the median of three stands one that is unusual."""
 
+LOWER_BOUND = "lower bound"
+"""The source of a curve of phases beside others, which had their I/O nodes to themselves."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
@@ -40,9 +43,24 @@ class Knowledge:
 
     @property
     def curve(self) -> dict[int, Spread]:
-        """Bytes per second by number of I/O nodes, with those of the prior."""
+        """Bytes per second by number of I/O nodes, with those of the prior.
+
+        Where nothing else is known, they are lower bounds: of phases beside others.
+        """
         own = self.own_curve
-        return dict(sorted((own | self._prior_points(own)).items()))
+        return dict(sorted((own | self._prior_points(own)).items())) or self.history.lower_bounds
+
+    @property
+    def why_unknown(self) -> str:
+        """Say why no bandwidth is known that it has alone, though it has run; empty: one is."""
+        phases = self.history.never_alone
+        if not phases or self.own_curve:
+            return ""
+        least = " (at most lower bounds are known)" if self.history.lower_bounds else ""
+        return (
+            f"nothing is known of its curve{least}, because none of its {phases} phases was alone "
+            "on the file system for 0.1 s or longer; run it at a quiet time, or import a curve"
+        )
 
     @property
     def own_curve(self) -> dict[int, Spread]:
@@ -66,13 +84,15 @@ class Knowledge:
 
     @property
     def source(self) -> str:
-        """Where the points of the curve are from: observed, imported, a prior, several, or none."""
+        """Where the points of the curve are from: observed, imported, a prior, several of them,
+        lower bounds, or none.
+        """
         own = self.own_curve
         kinds = {"observed" if point.observations else "imported" for point in own.values()}
         if self._prior_points(own):
             kinds.add("prior")
         named = [kind for kind in ("observed", "imported", "prior") if kind in kinds]
-        return " and ".join(named) or "none"
+        return " and ".join(named) or (LOWER_BOUND if self.history.lower_bounds else "none")
 
     def _prior_points(self, own: Mapping[int, Spread]) -> dict[int, Spread]:
         if self.prior is None or len(own) >= LEAST_POINTS:

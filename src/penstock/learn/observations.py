@@ -1,23 +1,32 @@
 """What the phases of an application show: a bounded history of them, and medians over it.
 
-The history keeps the newest phases for each number of I/O nodes that the application had. Nothing
+The history keeps the newest phases for each number of I/O nodes that the application had; those
+that were alone are replaced by newer ones that were alone only, for a busy site has few. Nothing
 is derived from anything else: a bandwidth is the median over phases that had the file system to
 themselves with that very number of I/O nodes. There is no clock here.
 """
 
-import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from penstock.learn.phases import MEASURABLE
 
+SMALLEST, LARGEST = 1e-9, 1e18
+"""Limits of a bandwidth, as those of `model.Curve` (which imports NumPy); no volume or number of
+I/O nodes exceeds the second."""
+LONGEST = 1e9
+"""Seconds that no phase, and no computation, exceeds: thirty years."""
+
 PHASES_PER_COUNT = 16
-"""Phases that are kept for each number of I/O nodes, the newest."""
+"""Phases that are kept for each number of I/O nodes: the newest that are points of its curve, and
+the newest of the others."""
 MOST_COUNTS = 16
-"""Numbers of I/O nodes that are kept; beyond, the one that was not seen for longest is dropped."""
+"""Numbers of I/O nodes that are kept; beyond, the one that was not seen for longest is dropped, if
+possible one without a point of the curve."""
 
 
 class ObservedPhase(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -25,20 +34,35 @@ class ObservedPhase(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     bytes: int
     seconds: float  # for which it transferred, waits for its turn left out
-    alone: bool  # no other phase transferred meanwhile
+    alone: bool  # no other phase transferred meanwhile, on the same file system
     compute: float | None = None  # seconds between the phase before, or the job's start, and it
     first: bool = False  # of its job: what came before may have been set-up
+    apart: bool = False  # others transferred meanwhile, but none through its I/O nodes
 
     @property
     def is_possible(self) -> bool:
-        """Whether its figures can be true."""
+        """Whether its figures can be true: a curve must be able to hold what follows from them."""
         times = (self.seconds, 0.0 if self.compute is None else self.compute)
-        return self.bytes >= 0 and all(0 <= time < math.inf for time in times)
+        if not (0 <= self.bytes <= LARGEST and all(0 <= time <= LONGEST for time in times)):
+            return False
+        return self._rate is None or SMALLEST <= self._rate <= LARGEST
 
     @property
     def bandwidth(self) -> float | None:
         """Bytes per second of a phase that was alone, and long enough to be measured."""
-        measured = self.alone and self.seconds >= MEASURABLE and self.bytes > 0
+        return self._rate if self.alone else None
+
+    @property
+    def lower_bound(self) -> float | None:
+        """Bytes per second of a phase beside others that had its I/O nodes to itself.
+
+        Alone it would have had as much or more.
+        """
+        return self._rate if self.apart and not self.alone else None
+
+    @property
+    def _rate(self) -> float | None:
+        measured = self.seconds >= MEASURABLE and self.bytes > 0
         return self.bytes / self.seconds if measured else None
 
     def isolated_seconds(self, bandwidth: float | None) -> float:
@@ -86,9 +110,20 @@ class History:
             return self
         kept = {n: phases for n, phases in self.phases.items() if n != io_nodes}
         if len(kept) == MOST_COUNTS:
-            del kept[next(iter(kept))]
-        same = (*self.phases.get(io_nodes, ()), phase)[-PHASES_PER_COUNT:]
+            pointless = (n for n, phases in kept.items() if not any(p.bandwidth for p in phases))
+            del kept[next(pointless, next(iter(kept)))]
+        same = _newest((*self.phases.get(io_nodes, ()), phase))
         return History({**kept, io_nodes: same})
+
+    @classmethod
+    def of(cls, phases: Mapping[int, Sequence[ObservedPhase]]) -> "History":
+        """Return the history of stored phases, without those whose figures are impossible."""
+        possible = {
+            n: _newest([phase for phase in several if phase.is_possible])
+            for n, several in list(phases.items())[-MOST_COUNTS:]
+            if 0 <= n <= LARGEST
+        }
+        return cls({n: several for n, several in possible.items() if several})
 
     @property
     def curve(self) -> dict[int, Spread]:
@@ -97,9 +132,20 @@ class History:
         return {n: spread for n, spread in spreads.items() if spread is not None}
 
     @property
+    def lower_bounds(self) -> dict[int, Spread]:
+        """The same of phases beside others that had their I/O nodes to themselves."""
+        spreads = {n: Spread.of(p.lower_bound for p in self.phases[n]) for n in sorted(self.phases)}
+        return {n: spread for n, spread in spreads.items() if spread is not None}
+
+    @property
+    def never_alone(self) -> int:
+        """The phases that are kept, if none was alone for long enough to be measured; else 0."""
+        return 0 if self.curve else sum(map(len, self.phases.values()))
+
+    @property
     def volume(self) -> Spread | None:
         """Bytes per phase."""
-        return Spread.of(phase.bytes for _, phase in self._all())
+        return Spread.of(phase.bytes for _, phase in self._newest())
 
     @property
     def compute(self) -> Spread | None:
@@ -109,7 +155,9 @@ class History:
     @property
     def phase_seconds(self) -> Spread | None:
         """Seconds per phase, of phases that were alone."""
-        return Spread.of(phase.seconds for _, phase in self._all() if phase.alone)
+        return Spread.of(
+            phase.seconds for n in self.phases for phase in self.phases[n] if phase.alone
+        )
 
     @property
     def w_iter(self) -> Spread | None:
@@ -125,10 +173,24 @@ class History:
             if phase.compute is not None
         )
 
-    def _all(self) -> Iterator[tuple[int, ObservedPhase]]:
-        return ((n, phase) for n, phases in self.phases.items() for phase in phases)
+    def _newest(self) -> Iterator[tuple[int, ObservedPhase]]:
+        """Yield the newest phases of each number, whether they were alone or not."""
+        return (
+            (n, phase) for n, phases in self.phases.items() for phase in phases[-PHASES_PER_COUNT:]
+        )
 
     def _iterations(self) -> list[tuple[int, ObservedPhase]]:
         """Return the phases after a known computation; first ones only if there are no others."""
-        known = [(n, phase) for n, phase in self._all() if phase.compute is not None]
+        known = [(n, phase) for n, phase in self._newest() if phase.compute is not None]
         return [(n, phase) for n, phase in known if not phase.first] or known
+
+
+def _newest(phases: Sequence[ObservedPhase]) -> tuple[ObservedPhase, ...]:
+    """Return the newest points of the curve, lower bounds, and others, in their order."""
+    number, kept = Counter[tuple[bool, bool]](), list[ObservedPhase]()
+    for phase in reversed(phases):
+        kind = phase.bandwidth is not None, phase.lower_bound is not None
+        if number[kind] < PHASES_PER_COUNT:
+            number[kind] += 1
+            kept.append(phase)
+    return tuple(reversed(kept))

@@ -1,13 +1,17 @@
 """The job table: totals and causes of fail-opens add up, whatever is still listed."""
 
+import logging
 from itertools import count
 
+import pytest
 from live.store.sample_jobs import running
 
+from penstock.learn.observations import History, ObservedPhase
 from penstock.live.controller.job_table import JobArchive, JobTable
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.messages import BeginJob
-from penstock.live.store import Store, Totals, WriteBehind
+from penstock.live.store import Family, Store, Totals, WriteBehind
+from penstock.model import Job
 
 
 def lose_job(jobs: JobTable, **causes: int) -> JobRecord:
@@ -46,3 +50,20 @@ def test_a_job_that_did_not_come_back_lasted_until_it_was_given_up(url: str) -> 
     with WriteBehind(Store(url)) as kept:
         (lost,) = JobArchive(kept, clock=lambda: 1050.0).give_up()
     assert (lost.ended, lost.seconds) == (1050.0, 50.0)
+
+
+@pytest.mark.security
+def test_observations_that_cannot_be_true_are_dropped_and_counted(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    huge = ObservedPhase(bytes=2**63 - 1, seconds=0.5, alone=True)
+    usual = ObservedPhase(bytes=10**8, seconds=1.0, alone=True)
+    job = Job(id="a.1", serial=1, user="ann", executable="x")
+    with WriteBehind(Store(url)) as kept, caplog.at_level(logging.WARNING):
+        archive = JobArchive(kept)
+        for phase in (huge, usual, huge):
+            archive.learn(job, 1, phase)
+        known = kept.families.known(Family(user="ann", executable="x", nodes=1))
+        assert known.history == History({1: (usual,)})
+        assert archive.impossible == 2
+    assert caplog.text.count("cannot be true") == 1

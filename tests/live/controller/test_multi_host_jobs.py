@@ -39,6 +39,41 @@ def test_a_member_that_goes_leaves_the_turn_to_the_others_and_the_last_one_gives
     assert site.take() == [("other", "Turn", 1)]
 
 
+def test_a_phase_lasts_from_the_first_members_first_call_to_the_last_ones_last() -> None:
+    """The fault: bytes were added, and the longest member's seconds taken: three times too fast.
+
+    Two hosts take turns to write 100 bytes in 1 s, each from 0.1 s before the other has ended.
+    """
+    site = TurnHarness("fair-share")
+    hosts, begun = [site.start("a", "mpi"), site.start("b", "mpi")], [0, 0]
+    start = site.now
+    steps = [(0.9 * k, True, k % 2) for k in range(10)]
+    steps += [(0.9 * k + 1.0, False, k % 2) for k in range(10)]
+    for time, begins, host in sorted(steps):
+        site.now = start + time
+        if begins:
+            begun[host] += 1
+            site.begin(hosts[host], begun[host])
+        else:
+            site.end(hosts[host], begun[host], moved=100)
+    [(_, _, phase)] = site.learnt
+    assert (phase.bytes, phase.alone) == (1000, True)
+    assert phase.seconds == pytest.approx(9.1)
+
+
+def test_a_member_that_is_lost_adds_nothing_to_how_long_the_phase_lasted() -> None:
+    site = TurnHarness("fair-share")
+    a, b = site.start("a", "mpi"), site.start("b", "mpi")
+    site.begin(a, 1)
+    site.begin(b, 1)
+    site.now += 1.0
+    site.end(a, 1, moved=100)
+    site.now += 60.0
+    site.turn_service.ended(b)
+    assert site.record("a").phase_seconds == 1.0
+    assert site.learnt == []
+
+
 @pytest.mark.security
 def test_another_users_team_of_the_same_name_is_another() -> None:
     site = TurnHarness()

@@ -133,3 +133,27 @@ def test_a_released_phase_transfers_since_its_release() -> None:
     assert harness.wait(30.0) == [("second", "Turn", 1)]
     harness.now += 1.0
     assert harness.record("second").since_seconds == 1.0
+
+
+def test_a_job_keeps_the_io_nodes_that_were_asked_for_under_a_new_controller(
+    site: Deployed,
+) -> None:
+    """The fault: a job that had been remapped to I/O node 2 came back on all."""
+    options = ("--io-nodes", "3")
+    site.up(*options)
+    moved, chosen, other = (
+        site.obedient("moved"),
+        site.obedient("chosen", "--io-nodes", "2"),
+        site.obedient("other"),
+    )
+    site.penstock("remap", "moved", "--io-nodes", "2")
+    site.until("moved", lambda job: job.io_nodes == [2])
+    requested = site.job("chosen").io_nodes
+    site.penstock("down")
+    site.up(*options)
+    for job in (moved, chosen, other):
+        site.until(job.name, lambda job: job.state == "running")
+    assert site.job("moved").io_nodes == [2]
+    assert site.job("chosen").io_nodes == requested
+    pinned = {job.name for job in site.status().jobs if job.pinned and job.state == "running"}
+    assert pinned == {"moved", "chosen"}

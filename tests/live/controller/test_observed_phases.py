@@ -164,3 +164,42 @@ def test_members_that_use_different_io_nodes_show_no_number() -> None:
     site.end(one, 2, moved=100)
     site.end(two, 2, moved=100)
     assert [(job, count, phase.bytes) for job, count, phase in site.learnt] == [("a", 1, 200)]
+
+
+@pytest.mark.parametrize("scope", ["file-system", "io-node"])
+def test_jobs_that_share_the_file_system_are_not_alone_whatever_turns_are_taken_on(
+    scope: str,
+) -> None:
+    """The fault: with turns per I/O node, four jobs on four I/O nodes each counted as alone."""
+    site = TurnHarness("fair-share", scope=scope)
+    site.io_nodes_of = {"a": (0,), "b": (1,), "c": (), "d": (2, 3), "e": (3,)}
+    jobs = [site.start(name) for name in site.io_nodes_of]
+    for job in jobs:
+        site.begin(job, 1)
+    site.now += 1.0
+    for job in jobs:
+        site.end(job, 1, moved=100)
+    pass_phase(site, jobs[2], 2)
+    assert alone(site) == [(name, False) for name in "abcde"] + [("c", True)]
+    apart = [(job, phase.apart) for job, _, phase in site.learnt]
+    assert apart == [
+        ("a", True),
+        ("b", True),
+        ("c", False),
+        ("d", False),
+        ("e", False),
+        ("c", False),
+    ]
+
+
+def test_a_job_that_is_moved_to_the_io_nodes_of_another_is_beside_it_there() -> None:
+    site = TurnHarness("fair-share")
+    site.io_nodes_of = {"a": (0,), "b": (1,)}
+    a, b = site.start("a"), site.start("b")
+    site.begin(a, 1)
+    site.begin(b, 1)
+    site.io_nodes_of["b"] = (0,)
+    site.turn_service.mapped("b")
+    site.now += 1.0
+    site.end(a, 1, moved=100)
+    assert [phase.apart for _, _, phase in site.learnt] == [False]

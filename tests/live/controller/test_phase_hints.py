@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from live.controller.turn_deployment import WAIT, Deployed
+from live.controller.turn_harness import TurnHarness
 
 from penstock import cli, registry
 from penstock.core.ledger import Ledger
 from penstock.core.manager import Manager
 from penstock.learn.imported import Imported
+from penstock.learn.observations import ObservedPhase
 from penstock.live.controller.core_inputs import policy_job
 from penstock.live.controller.turn_state import PhaseReport
 from penstock.live.controller.turns import Turns
@@ -209,3 +211,15 @@ def test_an_invalid_hint_is_refused(
 ) -> None:
     assert cli.main(["run", "--hint", hint, "--", "true"]) == 2
     assert re.search(why, capsys.readouterr().err)
+
+
+def test_policies_know_the_volume_that_a_user_says_until_one_is_observed() -> None:
+    """The fault: t-cpu never had it, although its user had said it."""
+    site = TurnHarness()
+    claims = messages.Hints(volume=5e9)
+    site.start("new", hints=claims)
+    seen = Knowledge().plus(1, ObservedPhase(bytes=10**6, seconds=1.0, alone=False), now=0.0)
+    site.start("seen", hints=claims, knowledge=seen)
+    jobs = site.turn_service.turns.manager.jobs
+    assert [jobs[name].volume for name in ("new", "seen")] == [5e9, 1e6]
+    assert jobs["new"].w_iter is None, "a claim moves no job to another set"

@@ -82,8 +82,8 @@ def test_a_direct_job_waits_for_nobody() -> None:
     assert site.begin(site.jobs["a"], 2) == [("a", "Turn", 2)]
 
 
-def test_only_phases_on_the_same_io_node_spoil_what_a_phase_shows() -> None:
-    """A bandwidth is learnt from phases that had their I/O nodes to themselves."""
+def test_a_phase_is_apart_while_others_transfer_through_other_io_nodes_alone() -> None:
+    """It is not alone: all share the file system."""
     site = TurnHarness("fair-share", scope="io-node")
     site.io_nodes_of = {"a": (0,), "b": (1,), "c": (1,)}
     jobs = {name: site.start(name) for name in "abc"}
@@ -91,7 +91,7 @@ def test_only_phases_on_the_same_io_node_spoil_what_a_phase_shows() -> None:
         site.begin(job, 1)
     for job in jobs.values():
         site.end(job, 1)
-    assert {name: phase.alone for name, _, phase in site.learnt} == {
+    assert {name: phase.apart for name, _, phase in site.learnt} == {
         "a": True,
         "b": False,
         "c": False,

@@ -75,8 +75,11 @@ class TurnHarness:
         knowledge: Knowledge | None = None,
         *,
         reconnected: bool = False,
+        hints: messages.Hints = messages.Hints(),  # noqa: B008 - frozen
     ) -> JobEntry:
-        begin = messages.BeginJob(name=id, pid=1, command=["x"], user=user, protocol=2, team=team)
+        begin = messages.BeginJob(
+            name=id, pid=1, command=["x"], user=user, protocol=2, team=team, hints=hints
+        )
         job = self.jobs[id] = JobEntry(id=id, serial=1, begin=begin, began=self.now, since=self.now)
         job.reconnected = self.now if reconnected else None
         self.turn_service.started(job, knowledge)

@@ -41,5 +41,7 @@ def make_version_2(url: str) -> None:
     with engine.begin() as connection:
         for column in ("request_size", "tuned"):
             connection.execute(text(f"ALTER TABLE penstock_applications DROP COLUMN {column}"))
+        for table in ("running", "ended"):
+            connection.execute(text(f"ALTER TABLE penstock_{table} DROP COLUMN pinned"))
         connection.execute(text("UPDATE penstock_schema SET version = 2"))
     engine.dispose()

@@ -16,7 +16,7 @@ from penstock.errors import InputError
 from penstock.learn.imported import LONGEST_KEY, Imported
 from penstock.learn.observations import History, ObservedPhase
 from penstock.learn.tuned import TunedValues
-from penstock.live.protocol.job_record import JobRecord
+from penstock.live.protocol.job_record import JobRecord, PinnedIoNodes
 from penstock.live.store import (
     Changes,
     Families,
@@ -30,6 +30,8 @@ from penstock.live.store import (
 from penstock.live.store.schema import LONGEST_COMMAND, Schema
 from penstock.model import Context
 
+PIN = PinnedIoNodes(io_nodes=[3, 1], stripe=4096)
+
 
 def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
     little = Knowledge(updated=2000.0)
@@ -39,7 +41,7 @@ def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
             Changes(
                 families={family(8): little, family(): KNOWN},
                 jobs={
-                    "ior.2": running(2),
+                    "ior.2": running(2, pinned=PIN),
                     "ior.1": running(1, processes=None, requested_io_nodes=None, command=[]),
                     "ior.3": ended(3),
                     "ior.4": ended(4, state="lost", status=None),
@@ -55,7 +57,7 @@ def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
         recalled = store.load().families.recall(family())
     assert memory.running == (
         running(1, processes=None, requested_io_nodes=None, command=[]),
-        running(2),
+        running(2, pinned=PIN),
     )
     assert memory.ended == (ended(3), ended(4, state="lost", status=None))
     assert (memory.totals, memory.serial) == (totals, 9)
@@ -234,6 +236,51 @@ def test_a_store_of_version_1_keeps_what_can_be_trusted_and_loses_nothing(url: s
     engine.dispose()
 
 
+ODD = {
+    "negative-volume": "1, 1.0, 1, -1.0, NULL, NULL, NULL, 1.0",
+    "negative-time": "1, -3.0, 1, NULL, NULL, NULL, NULL, 1.0",
+    "no-time": "1, 0.0, 1, NULL, NULL, NULL, NULL, 1.0",
+    "huge": "1, NULL, 1, 1e300, NULL, NULL, NULL, 1.0",
+    "no-nodes": "0, NULL, 1, NULL, NULL, NULL, NULL, 1.0",
+    "text": "1, NULL, 'x', 'many', NULL, NULL, NULL, 1.0",
+}
+"""Rows of version 1 that SQLite takes, and that no Penstock should have written."""
+
+
+def test_rows_of_version_1_that_cannot_be_true_are_left_out_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The fault: the store did not open, or gave a policy negative volumes."""
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    make_version_1(url)
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        for name, values in ODD.items():
+            connection.execute(f"INSERT INTO penstock_families VALUES ('eve', '{name}', {values})")
+    connection.close()
+    with WriteBehind(Store(url)) as keeper:
+        assert sorted(keeper.families.users()) == ["ann", "bob"]
+    for name in ODD:
+        assert f"application '{name}' of user 'eve' is not taken over" in caplog.text
+    assert f"not taken over from version 1: {len(ODD)}" in caplog.text
+
+
+def test_what_cannot_be_true_in_a_row_is_not_read(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with WriteBehind(Store(url)) as keeper:
+        keeper.learn(family(), KNOWN)
+    history = '{"-3":[[1,1.0,true]],"1":[[9223372036854775807,0.1,true]],"2":[[10,1.0,true]]}'
+    imported = '{"curve":{"1":0.0,"2":-5,"4":1e300,"8":7.0},"volume":-1.0,"w_iter":1e300}'
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        connection.execute(
+            "UPDATE penstock_applications SET history = ?, imported = ?", (history, imported)
+        )
+    connection.close()
+    with WriteBehind(Store(url)) as keeper:
+        known = keeper.families.known(family())
+        assert known.bandwidths == {2: 10.0, 8: 7.0}
+        assert known.imported == Imported(curve={8: 7.0})
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [
@@ -325,35 +372,65 @@ def named(user: str, executable: str) -> Family:
 
 
 def test_a_prior_is_made_of_the_users_own_applications_of_the_class(url: str) -> None:
+    """Two suffice: it is the user's own knowledge."""
     with WriteBehind(Store(url)) as keeper:
         keeper.learn(named("ann", "a"), scaling(100.0, 150.0))
         keeper.learn(named("ann", "other"), scaling(100.0, 100.0, pattern="shared-strided"))
         keeper.learn(named("ann", "new"), scaling())
+        assert keeper.families.record(named("ann", "new")).source == "none"
+        keeper.learn(named("ann", "b"), scaling(300.0, 450.0))
         assert keeper.families.record(named("ann", "new")).source == "prior"
     with WriteBehind(Store(url)) as keeper:  # classes are read with the rows
         families = keeper.families
         record = families.record(named("ann", "new"))
         assert record.source == "prior"
-        assert {n: point.median for n, point in record.curve.items()} == {"1": 100.0, "2": 150.0}
+        assert {n: point.median for n, point in record.curve.items()} == {"1": 200.0, "2": 300.0}
         assert record.prior is not None
-        assert (record.prior.counts, record.prior.applications) == ([1, 2], 1)
+        assert (record.prior.counts, record.prior.applications) == ([1, 2], 2)
         assert families.record(named("ann", "a")).source == "observed"
-        keeper.learn(named("ann", "a"), scaling(100.0, 200.0))
-        assert families.record(named("ann", "new")).curve["2"].median == 200.0
+        for name, alone in (("a", 100.0), ("b", 300.0)):
+            keeper.learn(named("ann", name), scaling(alone, 2 * alone))
+        assert families.record(named("ann", "new")).curve["2"].median == 400.0
         keeper.forget_family(named("ann", "a"))
         assert families.record(named("ann", "new")).source == "none"
 
 
-def test_other_users_applications_make_a_prior_only_together(url: str) -> None:
-    """Of fewer than three, one's curve would show."""
+@pytest.mark.security
+def test_other_users_make_a_prior_only_together_and_only_its_shape(url: str) -> None:
+    """The fault: three applications of one user, or one of many, showed its exact bandwidths."""
     with WriteBehind(Store(url)) as keeper:
         families, new = keeper.families, named("bob", "new")
+        for k in range(5):
+            keeper.learn(named("ann", f"a{k}"), scaling(123_456_789.0, 222_222_222.0))
+        keeper.learn(named("cid", "c"), scaling(100.0, 300.0))
+        keeper.learn(new, scaling(1000.0))
+        assert families.record(new).source == "observed"
+        keeper.learn(named("dan", "d"), scaling(1.0, 1.0))
         keeper.learn(new, scaling())
-        for k, ratio in enumerate((1.0, 1.6, 2.0)):
-            assert families.record(new).source == "none"
-            keeper.learn(named("ann", f"a{k}"), scaling(100.0, 100.0 * ratio))
+        assert families.record(new).source == "none", "no bandwidth of another user is shown"
+        keeper.learn(new, scaling(1000.0))
         record = families.record(new)
-        assert (record.source, record.curve["2"].median) == ("prior", 160.0)
+        assert record.source == "observed and prior"
+        two = record.curve["2"]
+        assert (two.low, two.high) == (two.median, two.median)
+        assert two.median == pytest.approx(1800.0, rel=0.05)  # in steps of a ninth
+        assert two.median != 1000.0 * 222_222_222.0 / 123_456_789.0
+
+
+@pytest.mark.security
+def test_one_user_has_one_vote_in_what_others_are_told(url: str) -> None:
+    """The fault: 32 invented applications of one user changed the prior of everybody."""
+    with WriteBehind(Store(url)) as keeper:
+        families, new = keeper.families, named("bob", "new")
+        for k in range(4):
+            keeper.learn(named(f"user{k}", "a"), scaling(100.0, 200.0, 400.0))
+        keeper.learn(new, scaling(10.0))
+        before = {n: point.median for n, point in families.record(new).curve.items()}
+        assert before == {"1": 10.0, "2": pytest.approx(20.0), "4": pytest.approx(40.0)}
+        for k in range(100):
+            keeper.learn(named("mallory", f"x{k}"), scaling(1e15, 1e3, 1e3))
+        after = {n: point.median for n, point in families.record(new).curve.items()}
+        assert after == before
 
 
 def test_what_tuning_learnt_is_kept_with_its_application(url: str) -> None:
@@ -377,3 +454,6 @@ def test_a_store_of_version_2_is_migrated_and_loses_nothing(url: str) -> None:
         assert (known.pattern, known.request_size) == ("file-per-process", None)
         assert not known.tuned
         assert known.bandwidths == {1: 100.0, 2: 150.0}
+        keeper.running(running(7, pinned=PIN))
+    with WriteBehind(Store(url)) as keeper:
+        assert [job.pinned for job in keeper.memory.running] == [PIN]

@@ -18,6 +18,7 @@ from penstock.live.protocol import messages
 from penstock.live.protocol.application_record import ApplicationRecord
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import name_of
+from penstock.printable import printable
 from penstock.sim.formats.curves_file import read_curves
 from penstock.units import show_bandwidth, show_count, show_seconds, show_volume
 
@@ -88,6 +89,9 @@ def show(
     emit_table(
         (*heads, *more), rows, text={"user", "quartiles"}, drop=[*reversed(more), "quartiles"]
     )
+    for one in records:
+        if one.why_unknown:
+            click.echo(f"{printable(one.application)}: {one.why_unknown}")
 
 
 def _rows(record: ApplicationRecord) -> list[tuple[str, ...]]:

@@ -10,7 +10,7 @@ from penstock.core import arbiter as core
 from penstock.core.allotment import FALLBACKS, REASONS, Allotment
 from penstock.core.arbiter import Arbiter
 from penstock.errors import InputError
-from penstock.live.controller.core_inputs import CLASS
+from penstock.live.controller.core_inputs import CLASS, WHY_UNKNOWN
 from penstock.live.protocol.io_node_record import AllocationStatus
 from penstock.live.protocol.job_record import JobAllocation
 from penstock.model import Curve, Job, JobId, Snapshot
@@ -105,6 +105,7 @@ class Allocations:
             policy=self._decided_by(allotment),
             knowledge=self._knowledge(job, allotment),
             lacks=list(allotment.lacks),
+            why_unknown=str(job.hints.get(WHY_UNKNOWN, "")),
             error=allotment.error,
             since_seconds=max(now - allotment.since, 0.0),
         )

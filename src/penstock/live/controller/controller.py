@@ -32,8 +32,9 @@ from penstock.live.controller.unreported_exits import UnreportedExits
 from penstock.live.deployment.emulator import ProcessEnvironment
 from penstock.live.deployment.spec import ANSWER_TIMEOUT, Deployment
 from penstock.live.protocol import client, messages
+from penstock.live.protocol.client import FullError
 from penstock.live.protocol.exit_spool import ExitSpool
-from penstock.live.protocol.job_record import JobRecord
+from penstock.live.protocol.job_record import JobRecord, PinnedIoNodes
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import uid_of
 from penstock.live.store import Store, WriteBehind
@@ -221,6 +222,7 @@ class Controller:
         if job in self._writers:
             self.jobs.running[job].maps += 1
             self._send(job, mapped)
+            self.turn_service.mapped(job)
 
     def _send(self, job: str, message: messages.Message) -> None:
         writer = self._writers.get(job)
@@ -333,9 +335,8 @@ class Controller:
         if earlier is not None and earlier.state != "running":
             self.jobs.take_back(earlier)
         job = self.jobs.begin(begin, self._wall_clock(), peer.address)
-        job.agent = begin.pid if begin.pid == peer.pid else 0
         try:
-            mapped = self.io_node_map.begin(
+            self.io_node_map.begin(
                 job.id,
                 begin.io_nodes,
                 user=begin.user,
@@ -346,25 +347,43 @@ class Controller:
         except InputError:
             del self.jobs.running[job.id]
             raise
+        try:
+            return job, self._begin(job, writer, peer, earlier)
+        except Exception as error:  # whatever failed, the command is to run
+            log.exception("job %s cannot begin", job.id)
+            self._undo(job)
+            raise FullError(
+                f"the controller could not begin job {job.id}: internal error, see its log"
+            ) from error
+
+    def _begin(
+        self,
+        job: JobEntry,
+        writer: asyncio.StreamWriter,
+        peer: Peer,
+        earlier: JobRecord | None,
+    ) -> messages.JobAccepted:
+        job.agent = job.begin.pid if job.begin.pid == peer.pid else 0
         if earlier is not None and earlier.id == job.id:
             self.archive.resumed(job, earlier)
+            self._pin_again(job, earlier.pinned)
         job.io_nodes = self.io_node_map.numbers(job.id)
         # The answer contains what the arbiter assigns now.
         self.turn_service.started(job, self.archive.knowledge(job))
         if (other := self.turn_service.another_member(job)) is not None:
             self.io_node_map.follow(job.id, other)
             job.pinned = self.jobs.running[other].pinned
+        mapped = self.io_node_map.map(job.id)
+        job.io_nodes, job.stripe = self.io_node_map.numbers(job.id), mapped.stripe
         self.archive.began(job.record(self._clock()))
         self.received.began(job.id, self._clock(), job.moved_bytes)
-        mapped = self.io_node_map.map(job.id)
-        job.io_nodes = self.io_node_map.numbers(job.id)
         self._writers[job.id] = writer
         if self.tuning is not None:
             self.tuning.began(job, self._served_alone(job))
         self.history.began(job)
         began = "began" if job.reconnected is None else "reconnected"
         log.info("job %s %s on I/O nodes %s", job.id, began, [n.number for n in mapped.nodes])
-        return job, messages.JobAccepted(
+        return messages.JobAccepted(
             job=job.id,
             roots=self.deployment.roots,
             file_systems=self.deployment.file_system_of_roots(),
@@ -376,9 +395,32 @@ class Controller:
             mode=self.turn_service.modes.of(job.begin.user),
             lease=self.turn_service.lease,
             longest_wait=self.turn_service.longest_wait,
-            token="" if self.key is None else self.key.token(begin.user).hex(),
+            token="" if self.key is None else self.key.token(job.begin.user).hex(),
             dirty_window=self.deployment.config.live.dirty_bytes(),
         )
+
+    def _pin_again(self, job: JobEntry, pinned: PinnedIoNodes | None) -> None:
+        """Give a job the I/O nodes that it had asked for from an earlier controller, if it had."""
+        if pinned is None:
+            return
+        if any(not 0 <= number < self.deployment.all_io_nodes for number in pinned.io_nodes):
+            log.warning("job %s: there are fewer I/O nodes than it had asked for", job.id)
+            return
+        in_order = job.begin.io_nodes is None  # a person named them
+        self.io_node_map.remap(job.id, pinned.io_nodes, pinned.stripe, in_order=in_order)
+        job.pinned = True
+
+    def _undo(self, job: JobEntry) -> None:
+        """Leave nothing of a job that could not begin."""
+        self.jobs.running.pop(job.id, None)
+        self._writers.pop(job.id, None)
+        self.io_node_map.end(job.id)
+        self.received.ended(job.id)
+        try:
+            self.turn_service.ended(job)
+        finally:
+            if job.id not in self.archive.unclaimed:
+                self.archive.store.forget(job.id)
 
     def _served_alone(self, job: JobEntry) -> set[int]:
         """Return the I/O nodes that no other running job uses."""
@@ -429,8 +471,9 @@ class Controller:
         job.pinned = True
         mapped = self.io_node_map.remap(job.id, remap.nodes, remap.stripe, in_order=True)
         self._push(job.id, mapped)
-        job.io_nodes = self.io_node_map.numbers(job.id)
+        job.io_nodes, job.stripe = self.io_node_map.numbers(job.id), mapped.stripe
         self.turn_service.pinned(job)
+        self.archive.progressed(self.turn_service.progress(job.record(self._clock())))
         self.history.changed(job.id)
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)
         expected = job.maps

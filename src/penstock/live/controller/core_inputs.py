@@ -1,7 +1,8 @@
 """What a live deployment gives to the core: its policies, and jobs as policies know them."""
 
+import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.config import OWN, Config
@@ -10,9 +11,13 @@ from penstock.learn.periods import HYSTERESIS
 from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
 from penstock.model import Curve, FileSystem, Job, JobId
+from penstock.model.curve import LARGEST, SMALLEST
 from penstock.model.job import PRIOR
 from penstock.records import Header, PolicySpec
 
+log = logging.getLogger("penstock.controller")
+WHY_UNKNOWN = "why-unknown"
+"""The hint that says why no bandwidth of an application is known that it has alone."""
 CLASS = "class"
 """The hint that says in words what a job's prior is made of."""
 
@@ -58,7 +63,10 @@ def record_header(
 
 
 def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Knowledge) -> Job:
-    """Return a job as policies know it: what it says of itself, and what is known of its kind."""
+    """Return a job as policies know it: what it says of itself, and what is known of its kind.
+
+    Whatever is stored, it raises nothing: a bandwidth that no curve can have is left out.
+    """
     hints: dict[str, float | str] = {}
     w_iter = _median(knowledge.w_iter)
     if w_iter:
@@ -66,11 +74,13 @@ def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Know
     period = begin.hints.period or w_iter
     if begin.hints.phases and period:
         hints |= {"phases": begin.hints.phases, "period": period}
-    bandwidths = knowledge.bandwidths
+    bandwidths = _possible(begin, knowledge.bandwidths)
     if bandwidths:
         hints["curve"] = knowledge.source
     if (counts := knowledge.prior_counts) and knowledge.prior is not None:
         hints |= {PRIOR: ",".join(map(str, counts)), CLASS: str(knowledge.prior)}
+    if why := knowledge.why_unknown:
+        hints[WHY_UNKNOWN] = why
     return Job(
         id=id,
         serial=serial,
@@ -80,11 +90,23 @@ def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Know
         executable=begin.executable,
         w_iter=w_iter,
         curve=Curve.of(bandwidths) if bandwidths else None,
-        volume=_median(knowledge.volume),
+        # What its user says counts until one was observed.
+        volume=_median(knowledge.volume) or begin.hints.volume,
         compute=_median(knowledge.compute),
         per_phase=True,
         hints=hints,
     )
+
+
+def _possible(begin: messages.BeginJob, bandwidths: Mapping[int, float]) -> dict[int, float]:
+    possible = {n: b for n, b in bandwidths.items() if n >= 0 and SMALLEST <= b <= LARGEST}
+    if left_out := sorted(bandwidths.keys() - possible.keys()):
+        log.warning(
+            "application %.80r of user %s: impossible bandwidths left out, with these numbers of "
+            "I/O nodes: %s",
+            *(begin.executable, begin.user, ", ".join(map(str, left_out))),
+        )
+    return possible
 
 
 def _median(spread: Spread | None) -> float | None:

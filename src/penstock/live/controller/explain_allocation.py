@@ -28,6 +28,8 @@ def allocation(job: JobRecord, status: messages.Status) -> Iterator[str]:
     else:
         since = show_seconds(decided.since_seconds)
         yield f"It has had {_nodes(decided.io_nodes)} for {since}: {given}."
+    if decided.why_unknown:
+        yield f"Of its application {decided.why_unknown}."
     if decided.reason == "new":
         yield (
             f"Once it has run for {show_seconds(site.settle)} (allocation.settle), it gets a share "

@@ -12,6 +12,7 @@ from penstock.learn.observations import ObservedPhase
 from penstock.live.protocol.job_record import (
     FAIL_OPENS,
     JobRecord,
+    PinnedIoNodes,
     ZeroBytes,
     direct_bytes,
     fail_opens,
@@ -50,6 +51,7 @@ class JobEntry:
     usage: Usage = Usage()  # noqa: RUF009 - frozen
     file_system_names: Sequence[str] = ()  # of the site, in order
     pinned: bool = False  # it, or a person, asked for its I/O nodes
+    stripe: int = 0  # bytes, if its files are striped over them
     maps: int = 0  # maps sent since it began; its counter `maps` says how many it has taken
     state: str = "running"  # or ended, or lost: its connection broke
     status: int | None = None
@@ -93,6 +95,11 @@ class JobEntry:
             nodes=begin.nodes,
             processes=begin.processes,
             requested_io_nodes=begin.io_nodes,
+            pinned=(
+                PinnedIoNodes(io_nodes=list(self.io_nodes), stripe=self.stripe)
+                if self.pinned
+                else None
+            ),
             state=self.state,
             status=self.status,
             began=self.began,
@@ -276,6 +283,8 @@ class JobArchive:
         self.store, self._clock = store, clock
         self.unclaimed = {job.id: job for job in store.memory.running}
         """Jobs of an earlier controller that may still reconnect."""
+        self.impossible = 0
+        """Observations that were dropped because their figures cannot be true."""
 
     async def find(self, id: str) -> JobRecord | None:
         """Return the job with this id, if any; StoreError: the store does not answer."""
@@ -306,8 +315,13 @@ class JobArchive:
         return None if recalled is None and known.prior is None else known
 
     def learn(self, job: Job, io_nodes: int, phase: ObservedPhase) -> None:
-        """Keep what a phase shows of its application."""
+        """Keep what a phase shows of its application, unless its figures cannot be true."""
         family = Family(user=job.user, executable=job.executable, nodes=job.nodes)
+        if not phase.is_possible:
+            self.impossible += 1
+            if self.impossible == 1:
+                log.warning("job %s: observations that cannot be true are dropped", job.id)
+            return
         known = self.store.families.known(family)
         self.store.learn(family, known.plus(io_nodes, phase, self._clock()))
 

@@ -1,10 +1,12 @@
 """Jobs on several hosts: one agent on each, and one turn for all of them.
 
 Agents whose jobs name the same team, and have the same user, are members of one job. A phase of
-the job begins with the first member's phase, and ends with the last.
+the job begins with the first member's phase, and ends with the last; it transfers from the first
+member's first call to the last one's last.
 """
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 
 from penstock.identities import FIRST_FILE_SYSTEM, FileSystemId
 from penstock.live.controller.turn_state import PhaseReport
@@ -23,7 +25,8 @@ class MultiHostJob:
     """The file systems that each member uses, or used, in its last phase."""
     phase: int = 0
     bytes: int = 0
-    seconds: float = 0.0
+    transfers_since: float = math.inf
+    last_call: float = -math.inf
     small: bool = True
     yielded: tuple[JobId, int] | None = None  # the member, and its number of the phase
 
@@ -45,7 +48,8 @@ class MultiHostJob:
         self.in_phase[member] = number
         if first:
             self.phase += 1
-            self.bytes, self.seconds, self.small = 0, 0.0, True
+            self.bytes, self.small = 0, True
+            self.transfers_since, self.last_call = math.inf, -math.inf
         return first
 
     def yield_turn(self, member: JobId, number: int) -> bool:
@@ -60,23 +64,27 @@ class MultiHostJob:
         yielded, self.yielded = self.yielded, None
         return yielded == (member, number)
 
-    def end_phase(self, member: JobId, report: PhaseReport) -> PhaseReport | None:
+    def end_phase(self, member: JobId, report: PhaseReport, now: float) -> PhaseReport | None:
         """End a member's phase; return the report of the job's phase, if that was the last."""
         if self.in_phase.get(member) != report.number:
             return None
         del self.in_phase[member]
         self.bytes += report.bytes
-        self.seconds = max(self.seconds, report.seconds)
         self.small &= report.small
+        alone = not self.in_phase and self.last_call == -math.inf
+        if report.seconds > 0:  # it made calls; a member that is lost says nothing
+            last_call = now - report.idle
+            self.transfers_since = min(self.transfers_since, last_call - report.seconds)
+            self.last_call = max(self.last_call, last_call)
         if self.in_phase:
             return None
-        return PhaseReport(
-            number=self.phase,
-            bytes=self.bytes,
-            seconds=self.seconds,
-            waited=report.waited,
-            idle=report.idle,
-            small=self.small,
+        whole = replace(report, number=self.phase, bytes=self.bytes, small=self.small)
+        if alone or self.last_call == -math.inf:  # as the only member reports it, to the last digit
+            return whole
+        return replace(
+            whole,
+            seconds=self.last_call - self.transfers_since,
+            idle=max(now - self.last_call, 0.0),
         )
 
 

@@ -68,7 +68,10 @@ class Session:
             return await self._do(msgspec.json.decode(text, type=_TO_CONTROLLER))
         except (FullError, RefusedError) as error:
             return self._refusal(error)
-        except (InputError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            self._controller.refusals.note(f"{self._peer}: {error}")
+            return messages.Failure(error=str(error))
+        except InputError as error:
             return messages.Failure(error=str(error))
 
     def close(self) -> None:

@@ -59,6 +59,7 @@ async def site_status(controller: "Controller") -> messages.Status:
         ),
         refused=controller.refusals.total,
         policy_failures=turn_service.failures,
+        dropped_observations=controller.archive.impossible,
     )
 
 

@@ -266,6 +266,7 @@ class TurnService:
         resumes = whole.resumes(job.id, message.phase)
         if not whole.begin_phase(job.id, message.phase, self._file_systems.used(message)):
             if not self._widen(whole):
+                self.turns.file_systems_changed(whole.id, whole.file_systems)
                 self._join_phase(job.id, message.phase, whole)
             return
         paths = self._paths(whole.id)
@@ -278,6 +279,8 @@ class TurnService:
                 whole.phase,
                 message.bytes,
                 resources=self._resources(whole, paths),
+                file_systems=whole.file_systems,
+                io_nodes=_io_nodes(paths),
                 resumes=resumes,
                 transferring=message.transferring if self._is_enforced(whole.id) else None,
                 mode=self._mode(whole.id),
@@ -311,6 +314,11 @@ class TurnService:
                 small=message.small,
             ),
         )
+
+    def mapped(self, member: JobId) -> None:
+        """A job was sent other I/O nodes, and may use them from now on."""
+        if (id := self.turn_id(member)) is not None:
+            self.turns.io_nodes_changed(id, _io_nodes(self._paths(id)))
 
     def mark_alive(self, job: JobEntry) -> None:
         """Note that the agent of a job is alive."""
@@ -540,7 +548,7 @@ class TurnService:
 
     def _end_phase(self, member: JobId, report: PhaseReport) -> None:
         whole = self._multi_host.find(member)
-        ended = None if whole is None else whole.end_phase(member, report)
+        ended = None if whole is None else whole.end_phase(member, report, self._clock())
         if whole is not None and ended is not None:
             self._count_wait(whole.id, ended.waited)
             self._observe(whole.id, ended)
@@ -562,7 +570,7 @@ class TurnService:
         """Return what the phase of a job on these paths takes turns on."""
         if not self._by_io_node:
             return whole.file_systems
-        return tuple(sorted({number for path in paths.values() for number in path.numbers}))
+        return tuple(sorted(_io_nodes(paths)))
 
     def _paths(self, id: JobId) -> dict[JobId, IoNodePath]:
         # A member that is ending is no longer on any path.
@@ -647,3 +655,7 @@ class TurnService:
             for io_node, jobs in self.turns.out_of_turn().items()
         }
         return {io_node: jobs for io_node, jobs in members.items() if jobs}
+
+
+def _io_nodes(paths: Mapping[JobId, IoNodePath]) -> set[ResourceId]:
+    return {number for path in paths.values() for number in path.numbers}

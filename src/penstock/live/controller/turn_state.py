@@ -48,7 +48,10 @@ class Phase(Wait):
     weights: dict[ResourceId, float] = field(default_factory=dict)  # with its turn there
     reported: frozenset[ResourceId] = frozenset()  # where its job knows that it has its turn
     volume: float | None = None  # bytes that it announced
-    alone: bool = True  # no other phase moved data on its resources while it did
+    file_systems: frozenset[ResourceId] = frozenset()  # that it used, whatever turns are taken on
+    io_nodes: frozenset[ResourceId] = frozenset()  # that it went through, all it had; none: direct
+    alone: bool = True  # no other phase moved data on its file systems while it did
+    apart: bool = True  # no other phase moved data through its I/O nodes while it did
     compute: float | None = None  # seconds before it
     paths: Mapping[JobId, IoNodePath] = field(default_factory=dict)  # of its members, at its start
     mode: str = "enforce"  # of its job, now
@@ -76,7 +79,8 @@ class Phase(Wait):
 
         What it transferred until then took longer than it takes without an interruption.
         """
-        self.waited, self.compute, self.alone = suspended.waited, suspended.compute, False
+        self.waited, self.compute = suspended.waited, suspended.compute
+        self.alone = self.apart = False
         self.observed = self.observed or suspended.observed
 
     def weight_on(self, resource: ResourceId) -> float:
@@ -137,6 +141,7 @@ class TurnState:
             bytes=report.bytes,
             seconds=round(report.seconds, 6),
             alone=phase.alone,
+            apart=phase.apart and bool(phase.io_nodes) and not phase.alone,
             compute=None if phase.compute is None else round(phase.compute, 6),
             first=self.phases == 0,
         )

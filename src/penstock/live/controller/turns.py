@@ -12,7 +12,7 @@ for all of them again, at once.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
@@ -101,12 +101,15 @@ class Turns:
         volume: float | None = None,
         *,
         resources: tuple[ResourceId, ...] = (FIRST_FILE_SYSTEM,),
+        file_systems: Iterable[ResourceId] = (FIRST_FILE_SYSTEM,),
+        io_nodes: Iterable[ResourceId] = (),
         resumes: bool = False,
         transferring: float | None = None,
         mode: str = "enforce",
     ) -> list[Action]:
         """A job asks for its turn on these resources, to move `volume` bytes if it says so.
 
+        Its data goes through `io_nodes`, whatever turns are taken on; without any it goes direct.
         `resumes`: it asks again for a turn that it yielded. `transferring`: it has been
         transferring for these seconds, and continues whether or not it gets a turn.
         """
@@ -116,7 +119,13 @@ class Turns:
         finally:  # whatever a policy raises: the phase is there to be released
             state.last_report = now
             state.phase = Phase(
-                number=number, began=now, since=now, resources=resources, volume=volume
+                number=number,
+                began=now,
+                since=now,
+                resources=resources,
+                volume=volume,
+                file_systems=frozenset(file_systems),
+                io_nodes=frozenset(io_nodes),
             )
             if state.idle_since is not None:
                 state.phase.compute = max(now - state.idle_since, 0.0)
@@ -127,7 +136,7 @@ class Turns:
                 state.phase.weight = self._heaviest()(state.phase)
                 state.phase.began -= transferring
                 state.phase.released, state.phase.transfers_since = True, state.phase.began
-                state.phase.alone = False  # nobody knows what it was beside
+                state.phase.alone = state.phase.apart = False  # nobody knows what it was beside
         suspended, state.suspended = state.suspended, None
         resumed = resumes and suspended is not None
         if suspended is not None and resumed:
@@ -163,6 +172,8 @@ class Turns:
                 phase.number,
                 phase.volume,
                 resources=resources,
+                file_systems=resources,
+                io_nodes=phase.io_nodes,
                 resumes=True,
                 mode=phase.mode,
             )
@@ -171,6 +182,20 @@ class Turns:
                 if phase.released:  # it goes on transferring where it does
                     state.phase.release(now, phase.weight)
         return actions
+
+    def io_nodes_changed(self, job: JobId, io_nodes: Iterable[ResourceId]) -> None:
+        """A job has these I/O nodes from now on; a phase may also use those that it had."""
+        state = self.states.get(job)
+        for phase in (state.phase, state.suspended) if state is not None else ():
+            if phase is not None:
+                phase.io_nodes |= frozenset(io_nodes)
+        self.note_overlap()
+
+    def file_systems_changed(self, job: JobId, file_systems: Iterable[ResourceId]) -> None:
+        """A job's phase has come to use these file systems."""
+        if (phase := self.states[job].phase) is not None:
+            phase.file_systems |= frozenset(file_systems)
+        self.note_overlap()
 
     def yield_turn(self, now: float, job: JobId) -> list[Action]:
         """A job yields its turn: as if its phase had not begun, until it resumes."""
@@ -375,16 +400,22 @@ class Turns:
     def note_overlap(self) -> None:
         """Note which phases move data beside others now: they show less than their jobs can do.
 
-        A phase that waits for its turn moves nothing, unless its job is only observed.
+        Phases share file systems, also those that go direct, and some share I/O nodes, whatever
+        turns are taken on. A phase that waits for its turn moves nothing, unless its job is only
+        observed.
         """
         moving = [phase for _, phase in self._phases() if phase.moves_since is not None]
         silent = [
             phase for job in self._silent if (phase := self.states[job].suspended) is not None
         ]
-        users = Counter(resource for phase in moving + silent for resource in phase.resources)
+        all_of_them = moving + silent
+        on = Counter(file_system for phase in all_of_them for file_system in phase.file_systems)
+        through = Counter(io_node for phase in all_of_them for io_node in phase.io_nodes)
         for phase in moving:
-            if any(users[resource] > 1 for resource in phase.resources):
+            if any(on[file_system] > 1 for file_system in phase.file_systems):
                 phase.alone = False
+            if any(through[io_node] > 1 for io_node in phase.io_nodes):
+                phase.apart = False
 
     def _interrupt(self, now: float, job: JobId) -> list[Action]:
         return [] if self.states[job].phase is None else self._end(now, job, 0.0)

@@ -33,7 +33,10 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True):
     application: str
     nodes: int
     curve: dict[str, Spread]  # bytes per second by number of I/O nodes; "0" is direct
-    source: str  # of the curve: observed, imported, prior, several ("observed and prior"), or none
+    source: (
+        str  # of the curve: observed, imported, prior, "observed and prior", ..., or lower bound
+    )
+    why_unknown: str = ""  # why no bandwidth is known that it has alone, though it has run
     volume: Spread | None = None  # bytes per phase
     compute: Spread | None = None  # seconds of computation per phase
     phase_seconds: Spread | None = None  # of phases that were alone
@@ -55,6 +58,7 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True):
             nodes=nodes,
             curve={str(count): point for count, point in knowledge.curve.items()},
             source=knowledge.source,
+            why_unknown=knowledge.why_unknown,
             volume=knowledge.volume,
             compute=knowledge.compute,
             phase_seconds=knowledge.history.phase_seconds,

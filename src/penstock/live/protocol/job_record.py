@@ -42,6 +42,10 @@ class JobAllocation(msgspec.Struct, frozen=True, kw_only=True):
     lacks: Annotated[
         list[str], Meta(description="What a policy needs to know of it, and is not known.")
     ] = []
+    why_unknown: Annotated[
+        str,
+        Meta(description="Why none of its bandwidths is known, though its application has run."),
+    ] = ""
     error: Annotated[str, Meta(description="What a policy raised.")] = ""
     since_seconds: Annotated[float, Meta(description="For how long this has been so.")] = 0.0
 
@@ -77,6 +81,13 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
     waited_seconds: Annotated[float, Meta(description="Time at the gate, over all threads.")]
 
 
+class PinnedIoNodes(msgspec.Struct, frozen=True, kw_only=True):
+    """I/O nodes that a job keeps, whatever policies decide."""
+
+    io_nodes: Annotated[list[int], Meta(description="Their numbers; empty: direct.")]
+    stripe: Annotated[int, Meta(description="Bytes of a stripe; 0: none.")] = 0
+
+
 class JobRecord(JobSummary, frozen=True, kw_only=True):
     """A job that runs, or that ended recently. Clients without a token see a part of it.
 
@@ -102,6 +113,13 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
     processes: Annotated[int | None, Meta(description="Processes, if known.")] = None
     requested_io_nodes: Annotated[
         int | None, Meta(description="I/O nodes that it asked for; null: the site's default.")
+    ] = None
+    pinned: Annotated[
+        PinnedIoNodes | None,
+        Meta(
+            description="I/O nodes that it, or a person, asked for, and that it keeps. Null: the "
+            "site's default, or its policies, gave them."
+        ),
     ] = None
     allocation: Annotated[
         JobAllocation | None,

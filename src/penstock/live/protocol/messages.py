@@ -16,6 +16,7 @@ from msgspec import Meta
 from penstock.identities import MOST_FILE_SYSTEMS, FileSystemId
 from penstock.io_node_settings import IoNodeSettings
 from penstock.learn.imported import MOST_IMPORTED, ImportedApplication
+from penstock.learn.observations import LONGEST
 from penstock.live.protocol.application_record import ApplicationRecord
 from penstock.live.protocol.file_system_record import FileSystemRecord
 from penstock.live.protocol.io_node_record import AllocationStatus, IoNodeRecord, TuningStatus
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 PROTOCOL = 2
 """Increases with every message that an older reader would not understand."""
-Positive = Annotated[int, Meta(gt=0)]
+Positive = Annotated[int, Meta(gt=0, le=2**31 - 1)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Counts = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=64)]
 """A job's counters: untrusted input, so bounded."""
@@ -42,6 +43,8 @@ Partition = Annotated[str, Meta(max_length=LONGEST_PARTITION)]
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
 Seconds = Annotated[float, Meta(ge=0, le=1e11)]
 """Since the epoch."""
+Duration = Annotated[float, Meta(ge=0, le=LONGEST)]
+"""Seconds: agents are not trusted, and no sum of such numbers may be infinite."""
 ExitStatus = Annotated[int, Meta(ge=0, le=255)]
 """As in shells: 128 plus the number of the signal that ended the job."""
 ProcessId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -253,9 +256,9 @@ class PhaseBegan(Message, frozen=True, kw_only=True, omit_defaults=True):
     Sent again, with the same number, when the phase uses another file system.
     """
 
-    phase: int  # counted from 1 for each job
+    phase: Count  # from 1 for each job
     bytes: Count | None = None  # that it will transfer, if the program announced it
-    transferring: Annotated[float, Meta(ge=0)] | None = None
+    transferring: Duration | None = None
     """Seconds for which it has been transferring: it began under an earlier controller."""
     file_systems: FileSystemNumbers | None = None
     """Those that it uses. None: an older agent, which does not say, or a site with one."""
@@ -264,11 +267,11 @@ class PhaseBegan(Message, frozen=True, kw_only=True, omit_defaults=True):
 class PhaseEnded(Message, frozen=True, kw_only=True):
     """From a job, unanswered: the phase ended `idle` seconds ago."""
 
-    phase: int
+    phase: Count
     bytes: Count  # a record with more could not be read
-    seconds: float  # from its turn, or from its beginning if it had no turn, to its last call
-    waited: float  # seconds for its turn
-    idle: float = 0.0
+    seconds: Duration  # from its turn, or from its beginning if it had no turn, to its last call
+    waited: Duration  # seconds for its turn
+    idle: Duration = 0.0
     small: bool = False  # it turned out too small to count as a phase
 
 
@@ -303,7 +306,7 @@ class Slice(Message, frozen=True, kw_only=True):
 class Idle(Message, frozen=True, kw_only=True):
     """From a job, unanswered: it does not use the slice that it has."""
 
-    phase: int
+    phase: Count
     file_system: FileSystemNumber | None = None  # of the slice
     lends: bool = False  # it also offers its turn: the controller may answer with Hold
 
@@ -397,6 +400,7 @@ class Status(Message, frozen=True, kw_only=True):
     """By job: where it wrote outside the roots; of jobs whose paths the requester may know."""
     refused: int = 0  # connections, jobs and requests since the controller started
     policy_failures: int = 0  # times that the policy raised an exception or gave invalid answers
+    dropped_observations: int = 0  # of phases whose figures cannot be true
 
 
 class GetApplications(Message, frozen=True, kw_only=True):

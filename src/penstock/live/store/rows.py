@@ -1,7 +1,7 @@
 """What the store keeps beside the records of jobs: knowledge of job families, and totals."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -15,10 +15,12 @@ FAMILIES_PER_USER = 5000
 """A user with ever new program names loses their own oldest families, and no one else's."""
 
 
-CLASS_MEMBERS = 32
-"""Applications that the curve of a class is made of, those that were learnt of last."""
-OTHERS = 3
-"""Applications of other users below which their class says nothing: no single one shows."""
+CLASS_MEMBERS = 8
+"""Applications of a user that the curve of a class is made of, those that were learnt of last."""
+CLASS_USERS = 32
+"""Other users whose applications it is made of, those of whom was learnt last."""
+OWN = 2
+"""Applications of the user's own, with curves, that make other users' unnecessary."""
 
 
 def storable(text: str, most: int = LONGEST_KEY) -> str:
@@ -152,23 +154,21 @@ class Families:
         return known if its_class is None else replace(known, prior=self._prior(its_class, user))
 
     def _prior(self, its_class: AccessClass, user: str) -> ClassCurve | None:
-        """Return the curve of a class: of the user's own applications, else of many others."""
+        """Return the curve of a class: of the user's own applications, else of other users'."""
         if (its_class, user) not in self._curves:
-            newest = list(reversed(self._classes.get(its_class, {})))
-            own = [family for family in newest if family.user == user]
-            curve = self._class_curve(its_class, own)
-            if curve is None:
-                curve = self._class_curve(its_class, newest)
-                curve = None if curve is None or curve.applications < OTHERS else curve
-            self._curves[its_class, user] = curve
+            by_user: dict[str, list[Mapping[int, float]]] = {user: []}
+            for family in reversed(self._classes.get(its_class, {})):
+                if family.user not in by_user and len(by_user) > CLASS_USERS:
+                    continue
+                curves = by_user.setdefault(family.user, [])
+                if len(curves) < CLASS_MEMBERS:
+                    observed = self.known(family).history.curve
+                    curves.append({count: point.median for count, point in observed.items()})
+            own = ClassCurve.of(its_class, by_user.pop(user))
+            if own is None or own.applications < OWN:
+                own = ClassCurve.of_others(its_class, list(by_user.values()))
+            self._curves[its_class, user] = own
         return self._curves[its_class, user]
-
-    def _class_curve(self, its_class: AccessClass, families: Sequence[Family]) -> ClassCurve | None:
-        curves = []
-        for family in families[:CLASS_MEMBERS]:
-            observed = self.known(family).history.curve
-            curves.append({count: point.median for count, point in observed.items()})
-        return ClassCurve.of(its_class, curves)
 
     def record(self, family: Family) -> ApplicationRecord:
         """Return the record of a family."""

@@ -4,6 +4,7 @@ Users choose the names and numbers of jobs, so every value is made storable: no 
 a row that another accepts.
 """
 
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,17 +30,26 @@ from sqlalchemy import (
 
 from penstock.errors import InputError
 from penstock.learn.access_class import AccessClass
-from penstock.learn.imported import Imported
+from penstock.learn.imported import Imported, ImportedApplication
 from penstock.learn.knowledge import Knowledge
 from penstock.learn.observations import History, ObservedPhase
 from penstock.learn.tuned import Estimates, TunedValues
-from penstock.live.protocol.job_record import JobRecord, direct_bytes, fail_opens, forwarded_bytes
+from penstock.live.protocol.job_record import (
+    JobRecord,
+    PinnedIoNodes,
+    direct_bytes,
+    fail_opens,
+    forwarded_bytes,
+)
 from penstock.live.store.rows import Family, storable
 
 VERSION = 3
 LONGEST_COMMAND = 4096
 """Bytes of a command line that are stored."""
 _WHOLE = 2**63 - 1
+_NAMED = 20
+"""Rows that are named in the log when they are dropped; the others are counted."""
+log = logging.getLogger("penstock.store")
 metadata = MetaData()
 
 
@@ -61,6 +71,7 @@ def _job_columns() -> list[Column[Any]]:
         Column("nodes", BigInteger, nullable=False),
         Column("phases", BigInteger, nullable=False),
         Column("phase_seconds", Double, nullable=False),
+        _json("pinned", PinnedIoNodes),
     ]
 
 
@@ -113,7 +124,8 @@ def _observations(connection: Connection) -> None:
     """Version 2 keeps observed phases.
 
     Version 1 had a bandwidth, and a curve of such bandwidths, that a job may have had with another
-    number of I/O nodes, or beside others: they stay in its table, which is no longer used.
+    number of I/O nodes, or beside others: they stay in its table, which is no longer used. So do
+    rows with values that cannot be true.
     """
     families.create(connection)
     earlier = table(
@@ -121,31 +133,61 @@ def _observations(connection: Connection) -> None:
         *map(column, ("user", "executable", "nodes", "w_iter", "observations", "phase_bytes")),
         *map(column, ("pattern", "updated")),
     )
-    rows = [
-        {
-            **{name: old[name] for name in ("user", "executable", "nodes", "pattern", "updated")},
-            "history": "{}",
-            "imported": _text(
-                Imported(
-                    volume=old["phase_bytes"],
-                    w_iter=old["w_iter"],
-                    iterations=max(old["observations"], 1),
-                )
-            ),
-        }
-        for old in connection.execute(select(earlier)).mappings()
-    ]
+    rows, odd = [], 0
+    for old in connection.execute(select(earlier)).mappings():
+        try:
+            rows.append(_of_version_1(dict(old)))
+        except (ValueError, TypeError, InputError) as error:
+            odd += 1
+            if odd <= _NAMED:
+                name = f"application {str(old['executable'])[:80]!r} of user {str(old['user'])!r}"
+                log.warning("%s is not taken over from version 1: %s", name, error)
+    if odd:
+        log.warning("applications that are not taken over from version 1: %d", odd)
     if rows:
         connection.execute(families.insert(), rows)
 
 
+def _of_version_1(old: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of an application; ValueError, TypeError or InputError: it cannot be true."""
+    imported = Imported(
+        volume=_number(old["phase_bytes"]),
+        w_iter=_number(old["w_iter"]),
+        iterations=max(int(old["observations"]), 1),
+    )
+    one = ImportedApplication(
+        user=old["user"], application=old["executable"], nodes=int(old["nodes"]), imported=imported
+    )
+    if imported.volume is not None or imported.w_iter is not None:
+        one.check()
+    elif one.nodes < 1:
+        raise ValueError(f"nodes is {one.nodes}")
+    return {
+        "user": one.user,
+        "executable": one.application,
+        "nodes": one.nodes,
+        "pattern": old["pattern"],
+        "updated": float(old["updated"]),
+        "history": "{}",
+        "imported": _text(imported),
+    }
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
 def _classes(connection: Connection) -> None:
-    """Version 3 keeps the size of an application's requests, and what tuning learnt of it."""
-    # A store of version 1 has just got the table as it is now.
-    existing = {column["name"] for column in inspect(connection).get_columns(families.name)}
-    for name, kind in (("request_size", "BIGINT"), ("tuned", "TEXT")):
-        if name not in existing:
-            connection.execute(text(f"ALTER TABLE {families.name} ADD COLUMN {name} {kind}"))
+    """Version 3 keeps the size of an application's requests, what tuning learnt of it, and pins."""
+    # A store of version 1 has just got the table of applications as it is now.
+    for table_, name, kind in (
+        (families, "request_size", "BIGINT"),
+        (families, "tuned", "TEXT"),
+        (running, "pinned", "TEXT"),
+        (ended, "pinned", "TEXT"),  # of jobs that reconnect after the controller was stopped
+    ):
+        if name not in {column["name"] for column in inspect(connection).get_columns(table_.name)}:
+            connection.execute(text(f"ALTER TABLE {table_.name} ADD COLUMN {name} {kind}"))
 
 
 MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {1: _observations, 2: _classes}
@@ -223,6 +265,7 @@ _BY_NAME: dict[str, Callable[[Any], Any]] = {
     "counters": lambda counters: _text(dict(counters)),
     "history": lambda history: _text(history.phases),
     "imported": _text,
+    "pinned": _text,
     "tuned": lambda tuned: _text(tuned.estimates) if tuned else None,
 }
 
@@ -308,6 +351,7 @@ def read_knowledge(row: Sequence[Any]) -> Knowledge:
     values = _values(families, row)
     for key in families.primary_key:
         del values[key.name]
-    values["history"] = History(values["history"])
+    values["history"] = History.of(values["history"])
+    values["imported"] = values["imported"].possible()
     values["tuned"] = TunedValues(values["tuned"] or {})
     return Knowledge(**values)
