@@ -28,8 +28,8 @@ from scipy.sparse import csr_array
 
 from penstock import registry
 from penstock.campaign.cells import Cell
-from penstock.core.arbiter import EXPLORE, Arbiter
-from penstock.core.explorer import Explorer
+from penstock.core.arbiter import Arbiter
+from penstock.core.explorer import EXPLORE, Explorer
 from penstock.data import COUNTS, mn4_patterns
 from penstock.model import Job, JobEnded, JobStarted, Site, Snapshot
 from penstock.policies._support import _knapsack

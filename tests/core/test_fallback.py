@@ -7,8 +7,8 @@ import pytest
 
 from penstock import registry
 from penstock.core.allotment import Allotment
-from penstock.core.arbiter import EXPLORE, Arbiter
-from penstock.core.explorer import Explorer
+from penstock.core.arbiter import Arbiter
+from penstock.core.explorer import EXPLORE, Explorer
 from penstock.model import (
     Action,
     Assign,
@@ -36,14 +36,15 @@ class Live:
 
     def __init__(
         self,
-        allocator: str = "where-known",
+        allocator: Any = "where-known",
         placer: str | None = None,
         *,
         resources: int = 4,
         explore: bool = False,
         all_up: bool = True,
     ) -> None:
-        policy: Any = registry.policy("allocation", allocator)
+        by_name = isinstance(allocator, str)
+        policy: Any = registry.policy("allocation", allocator) if by_name else allocator
         placement = placer or str(getattr(policy, "brings", "greedy-non-clairvoyant"))
         self.jobs: dict[str, Job] = {}
         self.site = Site(resources=resources, nodes=8, direct=True)
@@ -166,9 +167,7 @@ def test_a_policy_that_fails_is_replaced_for_all_and_says_why() -> None:
         def allocate(self, view: Snapshot) -> dict[str, int]:
             raise ZeroDivisionError(f"{len(view.jobs)} jobs")
 
-    site = Live()
-    broken: Any = Broken()
-    site.arbiter.allocator = broken
+    site = Live(Broken())
     site.start("a", 0.0, curve=STEEP)
     site.start("b", 1.0)
     assert site.counts == {"a": 2, "b": 2}

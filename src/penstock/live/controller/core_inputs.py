@@ -32,7 +32,7 @@ def record_header(
         run=secrets.token_hex(8),
         epoch=epoch,
         began=now,
-        site=replace(config.site.site(), resources=max(io_nodes, 1), direct=True),
+        site=replace(config.site.site(), resources=max(io_nodes, 1), direct=config.site.direct),
         sharing=PolicySpec(policy=config.sharing.policy, options=config.sharing.options),
         allocation=allocator,
         placement=placement,
@@ -73,6 +73,15 @@ def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Know
         per_phase=True,
         hints=hints,
     )
+
+
+def refreshed(job: Job, begin: messages.BeginJob, knowledge: Knowledge) -> Job:
+    """Return a running job with what is known of its kind by now; its w_iter is the Manager's."""
+    now = policy_job(job.id, job.serial, begin, knowledge)
+    newer = ("curve", PRIOR, CLASS)
+    hints = {name: hint for name, hint in job.hints.items() if name not in newer}
+    hints |= {name: now.hints[name] for name in newer if name in now.hints}
+    return replace(job, curve=now.curve, volume=now.volume, compute=now.compute, hints=hints)
 
 
 def _median(spread: Spread | None) -> float | None:
