@@ -1,6 +1,6 @@
 """What a job was given, and why: read by explain, status, metrics and the log."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from penstock.model import Job, ResourceId
@@ -51,10 +51,6 @@ class Allotment:
     """What a policy raised."""
     by_default: bool = False
     """The fallback policy failed, too."""
-
-    def is_as(self, other: "Allotment") -> bool:
-        """Tell whether it differs from another in its time alone."""
-        return replace(self, since=other.since) == other
 
 
 def by_prior(job: Job, policy: object) -> bool:

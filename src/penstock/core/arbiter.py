@@ -20,6 +20,7 @@ says which case it was. Without a fallback, as in most simulations, an exception
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from penstock.core.allotment import Allotment, Reason
 from penstock.core.answers import Resources
@@ -196,13 +197,15 @@ class Arbiter:
         spare: set[ResourceId] = set()
         jobs = self._jobs(view)
         pinned = {r for id in jobs for r in self._pinned.get(id, ())}
-        for group in self._reach.groups(view.site.resources, jobs, self._counting.settling):
+        groups = self._reach.groups(view.site.resources, jobs, self._counting.settling)
+        for group in groups:
             usable = sorted(spare.intersection(group.usable).union(group.own)) or group.usable
             decision = self._divide(now, view, list(usable), group.jobs, pinned)
             for job, resources in decision.places.items():
                 actions += self._change(now, job, resources)
-                spare -= set(resources)
-            spare |= set(group.own).difference(*decision.places.values())
+            if len(groups) > 1:
+                used = set(chain.from_iterable(decision.places.values()))
+                spare = spare.union(group.own) - used
             for job, why in decision.reasons.items():
                 self._keep(job, why, decision, now)
         self._placing.returning = set()
@@ -246,7 +249,8 @@ class Arbiter:
 
     def _change(self, now: float, job: JobId, resources: Resources) -> Iterator[Action]:
         # The order in which a job's resources are named makes no difference.
-        if job in self.assigned and set(self.assigned[job]) == set(resources):
+        had = self.assigned.get(job)
+        if had is resources or (had is not None and set(had) == set(resources)):
             return
         self.assigned[job] = resources
         if job in self._pinned:
@@ -264,17 +268,23 @@ class Arbiter:
         """Keep why a job has its resources, and since when."""
         lacks = decision.lacks.get(job, ())
         failed = why in ("failed", "placed-by-load") and not lacks
+        error = decision.errors.get(job, "") if failed else ""
+        before, resources = self.allotments.get(job), self.assigned.get(job, ())
+        if (
+            before is not None
+            and before.reason == why
+            and (before.resources is resources or before.resources == resources)
+            and (before.lacks, before.error) == (lacks, error)
+        ):
+            return
         allotment = Allotment(
-            resources=self.assigned.get(job, ()),
+            resources=resources,
             reason=why,
             since=now,
             lacks=lacks,
-            error=decision.errors.get(job, "") if failed else "",
+            error=error,
             by_default=job in decision.defaults,
         )
-        before = self.allotments.get(job)
-        if before is not None and allotment.is_as(before):
-            return
         self.allotments[job] = allotment
         self.reasons[why] += 1
         self.observe(job, allotment)

@@ -73,25 +73,28 @@ class Placing:
     def _by_placer(
         self, view: View, usable: list[ResourceId], jobs: Jobs, counts: Mapping[JobId, int]
     ) -> dict[JobId, Resources]:
-        # Policies number the usable resources from 0.
-        number = {resource: k for k, resource in enumerate(usable)}
-        assigned = self._assigned
-        decided = {
-            job: tuple(number[r] for r in assigned[job] if r in number)
-            for job in jobs
-            if job in assigned and job not in self.returning
-        }
+        assigned, there = self._assigned, set(usable)
+        placed = {job for job in jobs if job in assigned and job not in self.returning}
         joint = getattr(self.placer, "joint", False) and not self._sticky
         to_place = {
             job: counts[job]
             for job in jobs
             if joint
-            or job not in decided
-            or len(decided[job]) != counts[job]
-            or len(assigned[job]) != counts[job]  # one of its resources is gone
+            or job not in placed
+            or len(assigned[job]) != counts[job]
+            or not there.issuperset(assigned[job])  # one of its resources is gone
         }
         if not to_place:
             return {job: assigned[job] for job in jobs}
+        # Policies number the usable resources from 0.
+        number = {resource: k for k, resource in enumerate(usable)}
+        decided = {
+            job: tuple([number[r] for r in assigned[job] if r in number])
+            if joint or job in to_place
+            else tuple(map(number.__getitem__, assigned[job]))
+            for job in jobs
+            if job in placed
+        }
         staying = decided if joint else {j: r for j, r in decided.items() if j not in to_place}
         places = place(self.placer, part(view, jobs, len(usable)), to_place, staying)
         return {

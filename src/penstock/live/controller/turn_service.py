@@ -175,19 +175,19 @@ class TurnService:
 
     def _modes_changed(self) -> None:
         self._open_gates()
-        jobs = self.turns.manager.jobs.values()
+        if self.allocations is None:
+            return
         changed = tuple(
             replace(job, enforced=not job.enforced)
-            for job in jobs
+            for job in self.turns.manager.jobs.values()
             if job.enforced != (self.modes.of(job.user) == "enforce")
         )
         if changed:
             event = JobsChanged(time=self._clock(), jobs=changed)
             self._decide(partial(self.turns.resources_changed, event))
-        if self.allocations is not None:
-            for job in changed:
-                for member in () if job.enforced else self.members(job.id):
-                    self._release(member)
+        for job in changed:
+            for member in () if job.enforced else self.members(job.id):
+                self._release(member)
 
     def _open_gates(self) -> None:
         """Open or close the gates by the modes."""

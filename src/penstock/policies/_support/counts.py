@@ -29,7 +29,7 @@ class CurveAllocator:
         direct = site.direct and self.goes_direct
         if job.curve is None:
             return ([0] if direct else []) + list(range(1, site.resources + 1))
-        counts = job.curve.choices(site.resources, measured=self.measured, direct=direct)
+        counts = list(_choices(job.curve, site.resources, self.measured, direct))
         if not counts:
             raise InputError(
                 f"job {job.id!r} has a curve at {list(job.curve.counts)}, none possible "
@@ -55,19 +55,32 @@ class CurveAllocator:
                     f"job {job.id!r} has no {name}, which {type(self).__name__} needs; give it, or "
                     "use best-bandwidth"
                 )
+        direct = site.direct and self.goes_direct
+        if not _choices(job.curve, site.resources, self.measured, direct):
+            self.counts(job, site)  # says what is wrong
         # What a policy does not need makes no difference to its choice.
-        counts = tuple(self.counts(job, site))
+        counts = site.resources, self.measured, direct
         return _options(job.curve, counts, job.nodes, job.compute, job.volume)
 
 
 @lru_cache(maxsize=8192)
+def _choices(curve: Curve, most: int, measured: bool, direct: bool) -> tuple[int, ...]:
+    """Return the counts of a curve: the same at every decision while the site stays the same."""
+    return tuple(curve.choices(most, measured=measured, direct=direct))
+
+
+@lru_cache(maxsize=8192)
 def _options(
-    curve: Curve, counts: tuple[int, ...], nodes: int, compute: float | None, volume: float | None
+    curve: Curve,
+    counts: tuple[int, bool, bool],
+    nodes: int,
+    compute: float | None,
+    volume: float | None,
 ) -> Options:
     """Return the options of a job: the same at every decision while it runs."""
     return Options.of(
         curve,
-        counts,
+        _choices(curve, *counts),
         nodes=nodes,
         compute=0.0 if compute is None else compute,
         volume=1.0 if volume is None else volume,
