@@ -1,6 +1,6 @@
 """A turn service without sockets, on a clock that the test moves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.config import Setting, load
@@ -13,6 +13,7 @@ from penstock.live.controller.turn_service import TurnService
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store import Knowledge
+from penstock.model import Assign, Job
 
 Sent = list[tuple[str, str, int]]
 """The job, kind and phase number of messages."""
@@ -30,6 +31,7 @@ class TurnHarness:
         mode: str = "enforce",
         scope: str = "file-system",
         watch: Watch = unwatched,
+        more: Sequence[str] = (),
     ) -> None:
         settings = [
             f"sharing.policy={policy}",
@@ -37,6 +39,7 @@ class TurnHarness:
             f"live.mode={mode}",
             f"live.lease={lease} s",
             f"live.max-wait={max_wait} s",
+            *more,
         ]
         self.now = 1000.0
         self.jobs: dict[str, JobEntry] = {}
@@ -47,14 +50,19 @@ class TurnHarness:
         self.io_nodes_of: dict[str, tuple[int, ...]] = {}  # of jobs that have others
         self.maps = 0
         self.learnt: list[tuple[str, int, ObservedPhase]] = []
+        self.known: dict[str, Knowledge] = {}  # by executable
+        self.assigned: list[Assign] = []
+        self.released: list[str] = []
         self.turn_service = TurnService(
             load(None, [Setting.parse(text) for text in settings]).config,
             io_nodes=4,
             send=lambda job, message: self.messages.append((job, message)),
             set_weights=self._set_weights,
             path=lambda id: IoNodePath(self.io_nodes_of.get(id, self.io_nodes), self.maps),
-            assign=lambda _: None,
-            learn=lambda job, count, phase: self.learnt.append((job.id, count, phase)),
+            assign=self.assigned.append,
+            release=self.released.append,
+            learn=self._learn,
+            recall=lambda job: self.known.get(job.begin.executable),
             clock=lambda: self.now,
             watch=watch,
         )
@@ -62,6 +70,11 @@ class TurnHarness:
     def _set_weights(self, weights: Mapping[str, float], out_of_turn: OutOfTurn) -> None:
         self.weights.update(weights)
         self.out_of_turn = out_of_turn
+
+    def _learn(self, job: Job, count: int, phase: ObservedPhase) -> None:
+        self.learnt.append((job.id, count, phase))
+        known = self.known.get(job.executable, Knowledge())
+        self.known[job.executable] = known.plus(count, phase, self.now)
 
     def start(
         self,

@@ -1,8 +1,9 @@
 """How a deployment gives I/O nodes to jobs: its policies, checked, and what people are told."""
 
 import logging
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -101,8 +102,15 @@ class Allocations:
     What jobs that are not enforced would have is decided apart, as if all jobs were enforced.
     """
 
-    def __init__(self, header: Header, arbiter: Arbiter) -> None:
+    def __init__(
+        self, header: Header, arbiter: Arbiter, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         assert header.allocation is not None
+        self.seconds = 0.0
+        """How long the last decision took."""
+        self.decides = False
+        """A decision is being made, or the last one raised an exception."""
+        self._clock = clock
         self.policy = header.allocation.policy
         self.placement = self.policy if header.placement is None else header.placement.policy
         self.fallback = OWN if header.fallback is None else header.fallback.policy
@@ -117,11 +125,22 @@ class Allocations:
 
     def handle(self, event: Event, view: View) -> Sequence[Action]:
         """Decide; what is decided for display leads to no action."""
+        began, self.decides = self._clock(), True
+        actions = self._decide(event, view)
+        self.seconds, self.decides = self._clock() - began, False
+        return actions
+
+    def _decide(self, event: Event, view: View) -> Sequence[Action]:
         actions = self.arbiter.handle(event, view)
         self._enforced = {id for id, job in view.jobs.items() if job.enforced}
         # Whom it wakes when jobs are old enough is woken by the arbiter, too.
         self._shown.handle(event, view)
         return actions
+
+    @property
+    def name(self) -> str:
+        """The policies that decide, for people."""
+        return f"allocation policy {self.policy} with placement policy {self.placement}"
 
     @property
     def failures(self) -> int:

@@ -104,7 +104,7 @@ class TurnService:
                 "sharing.scope = 'file-system'"
             )
         arbiter = self.header.arbiter()
-        self.allocations = None if arbiter is None else Allocations(self.header, arbiter)
+        self.allocations = None if arbiter is None else Allocations(self.header, arbiter, clock)
         """What was decided on jobs' I/O nodes; None: nothing is."""
         arbitrate = None if self.allocations is None else self.allocations.handle
         self.turns = Turns(*self.header.manager(arbitrate))
@@ -410,19 +410,21 @@ class TurnService:
 
     def _decide(self, decide: Callable[[], Sequence[Action | Release]]) -> None:
         began = self._clock()
+        if self.allocations is not None:
+            self.allocations.seconds, self.allocations.decides = 0.0, False
         try:
             with self._watch():
                 actions = decide()
         except BaseException as error:  # a policy may raise anything, and no job may wait for it
             self._failures += 1
             text = failure_text(self._watch, self.turns.manager.rule.policy, error)
-            log.error("policy %s failed; waiting jobs go on without a turn\n%s", self.policy, text)
+            log.error("%s failed; waiting jobs go on without a turn\n%s", self._at_fault(0.0), text)
             actions = self.turns.release_all(self._clock())
         if (seconds := self._clock() - began) > self.lease / HEARTBEATS:
             log.warning(
                 "slow policy: a decision of %s took %.2g s; all gates open after %g s without a "
                 "heartbeat, and none is sent meanwhile",
-                *(self.policy, seconds, self.lease),
+                *(self._at_fault(seconds), seconds, self.lease),
             )
         self._slicer.changed()
         weights: dict[JobId, float] = {}
@@ -445,6 +447,15 @@ class TurnService:
                     delay = max(due - self._clock(), 0.0)
                     asyncio.get_running_loop().call_later(delay, self._wake)
         self._update_weights(weights)
+
+    def _at_fault(self, seconds: float) -> str:
+        """Name the policy that failed, or took the larger part of a decision's seconds."""
+        allocations = self.allocations
+        if allocations is not None and (
+            allocations.decides or allocations.seconds > seconds / 2 > 0
+        ):
+            return allocations.name
+        return f"sharing policy {self.policy}"
 
     def _give(self, assign: Assign) -> None:
         """Give all members of a job its I/O nodes."""
