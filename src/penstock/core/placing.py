@@ -128,8 +128,11 @@ class Placing:
         }
         to_place = {job: count for job, count in counts.items() if job not in stay and count}
         elsewhere = {job: r for job, r in self._assigned.items() if job not in jobs}
+        if not to_place:
+            return {job: stay.get(job, ()) for job in counts}
+        there = number.keys()
         staying = {
-            job: tuple(number[r] for r in resources if r in number)
+            job: tuple(map(number.__getitem__, filter(there.__contains__, resources)))
             for job, resources in {**elsewhere, **places, **stay}.items()
         }
         among = part(view, jobs, len(usable))
