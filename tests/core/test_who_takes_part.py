@@ -79,7 +79,7 @@ def test_a_fallback_policy_that_fails_gave_no_number() -> None:
 
 
 def test_no_job_goes_direct_where_the_site_does_not_allow_it() -> None:
-    """The fault: an imported point at 0 sent jobs past the I/O nodes."""
+    """The fault: an imported point at 0 sent jobs around the I/O nodes."""
     for direct, expected in ((True, 0), (False, 1)):
         site = Live(direct=direct)
         site.start("a", 0.0, curve=Curve.of({0: 100.0, 1: 10.0, 2: 11.0}))

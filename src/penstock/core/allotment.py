@@ -60,7 +60,7 @@ def by_prior(job: Job, policy: object) -> bool:
 
 
 def lacking(job: Job, policy: object, resources: int, *, direct: bool) -> tuple[str, ...]:
-    """Return what a policy needs to know of a job on so many resources and is not known.
+    """Return what a policy needs to know of a job on a number of resources and is not known.
 
     A policy with a class attribute `least_points` needs a curve of that many counts. One that says
     nothing of any count that the job can have is no curve.

@@ -157,12 +157,12 @@ class Counting:
         """Return what the allocator raises when it is asked about one job alone, by job."""
         faults = {}
         for id, job in known.items():
-            asked = (job.curve, job.volume, job.compute, job.processes, resources)
-            if self._works_alone.get(id) == asked:
+            inputs = (job.curve, job.volume, job.compute, job.processes, resources)
+            if self._works_alone.get(id) == inputs:
                 continue
             try:
                 self._ask(view, {id: job}, resources)
-                self._works_alone[id] = asked
+                self._works_alone[id] = inputs
             except self._catches as error:
                 faults[id] = error_text(self.allocator, error)
                 if isinstance(error.__cause__, OutOfTime):

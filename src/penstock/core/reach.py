@@ -20,7 +20,7 @@ class Group:
     usable: tuple[ResourceId, ...]
     jobs: dict[JobId, Job] = field(default_factory=dict)
     own: list[ResourceId] = field(default_factory=list)
-    """Those of the usable ones that are theirs to divide; none: they share what others have."""
+    """Those of the usable ones that they divide; none: they share what others have."""
 
 
 class Reach:
@@ -51,9 +51,9 @@ class Reach:
         for id, job in jobs.items():
             members.setdefault((job.user, job.host, job.partition), {})[id] = job
         groups: dict[tuple[ResourceId, ...], Group] = {}
-        for member, theirs in members.items():
+        for member, their_jobs in members.items():
             usable = tuple(r for r in up if r not in limits or limits[r].serves(*member))
-            groups.setdefault(usable, Group(usable=usable)).jobs.update(theirs)
+            groups.setdefault(usable, Group(usable=usable)).jobs.update(their_jobs)
         _divide(up, list(groups.values()), frozenset(young))
         return sorted(groups.values(), key=lambda group: (len(group.usable), group.usable))
 
@@ -63,7 +63,7 @@ def _divide(up: list[ResourceId], groups: list[Group], young: frozenset[JobId]) 
     weights = [len(group.jobs.keys() - young) for group in groups]
     reached = {r: [k for k, group in enumerate(groups) if r in group.usable] for r in up}
     for r in sorted(up, key=lambda r: (len(reached[r]), r)):
-        # A resource that one group alone reaches is theirs, however young its jobs are.
+        # A resource that one group alone reaches is its own, however young its jobs are.
         rivals = [k for k in reached[r] if weights[k]] or reached[r][:1]
         if rivals:
             least = min(rivals, key=lambda k: (len(groups[k].own) / max(weights[k], 1), k))

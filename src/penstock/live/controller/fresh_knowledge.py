@@ -40,7 +40,7 @@ class FreshKnowledge:
         self._explored.pop(id, None)
 
     def observed(self, id: JobId, count: int, phase: ObservedPhase) -> tuple[Job, ...]:
-        """Return the jobs of which more is known after a phase on so many I/O nodes."""
+        """Return the jobs of which more is known after a phase on a number of I/O nodes."""
         job = self._jobs[id]
         changed: dict[JobId, Job] = {}
         if _is_news(job, count, phase):
