@@ -55,11 +55,8 @@ class CurveAllocator:
                     f"job {job.id!r} has no {name}, which {type(self).__name__} needs; give it, or "
                     "use best-bandwidth"
                 )
-        direct = site.direct and self.goes_direct
-        if not _choices(job.curve, site.resources, self.measured, direct):
-            self.counts(job, site)  # says what is wrong
         # What a policy does not need makes no difference to its choice.
-        counts = site.resources, self.measured, direct
+        counts = tuple(self.counts(job, site))
         return _options(job.curve, counts, job.nodes, job.compute, job.volume)
 
 
@@ -72,7 +69,7 @@ def _choices(curve: Curve, most: int, measured: bool, direct: bool) -> tuple[int
 @lru_cache(maxsize=8192)
 def _options(
     curve: Curve,
-    counts: tuple[int, bool, bool],
+    counts: tuple[int, ...],
     nodes: int,
     compute: float | None,
     volume: float | None,
@@ -80,7 +77,7 @@ def _options(
     """Return the options of a job: the same at every decision while it runs."""
     return Options.of(
         curve,
-        _choices(curve, *counts),
+        counts,
         nodes=nodes,
         compute=0.0 if compute is None else compute,
         volume=1.0 if volume is None else volume,

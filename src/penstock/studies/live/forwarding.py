@@ -155,7 +155,7 @@ def off(site: EmulatedSite, application: str, true: Mapping[str, Bandwidths]) ->
 
 
 def learn(site: EmulatedSite, plan: Plan, application: Application) -> dict[str, Value]:
-    """Run an application once; return what it was given."""
+    """Run an application once; return what it was given when it began."""
     job = site.start(
         application,
         volume=plan.scale * VOLUMES[application.name] * LINK,
@@ -164,7 +164,7 @@ def learn(site: EmulatedSite, plan: Plan, application: Application) -> dict[str,
     )
     given = None
     while job.process.poll() is None:
-        given = _given(site.status()).get(job.name) or given
+        given = given or _given(site.status()).get(job.name)
         time.sleep(POLL)
     job.wait()
     if given is None:
