@@ -33,15 +33,18 @@ class Site4:
 
     def __init__(
         self,
-        allocator: str,
+        allocator: Any,
         delay: float = 0.0,
         placer: str = "greedy-non-clairvoyant",
+        direct: bool = False,
         **options: object,
     ) -> None:
-        self.direct = placer == "exclusive"
+        self.direct = direct
         self.jobs: dict[str, Job] = {}
+        if isinstance(allocator, str):
+            allocator = registry.policy("allocation", allocator, options)
         self.arbiter = Arbiter(
-            allocator=registry.policy("allocation", allocator, options),
+            allocator=allocator,
             placer=registry.policy("placement", placer),
             remap_delay=delay,
         )
@@ -79,7 +82,7 @@ def test_a_running_job_gives_up_what_another_needs_and_gets_it_back() -> None:
 
 def test_a_job_that_goes_direct_gives_its_resources_back() -> None:
     """A placer that decides for all jobs took it for one that stays where it was."""
-    site = Site4("mckp", placer="exclusive", measured=True)
+    site = Site4("mckp", placer="exclusive", direct=True, measured=True)
     assert site.start("a", 0.0, Curve.of({0: 1.0, 4: 5.0})) == [assign("a", 0, 1, 2, 3)]
     assert site.start("b", 1.0, STEEP) == [assign("a"), assign("b", 0, 1, 2, 3)]
 
@@ -145,17 +148,13 @@ def test_an_allocator_that_gives_more_than_there_is_is_told_so() -> None:
         def allocate(self, view: Snapshot) -> dict[str, int]:
             return dict.fromkeys(view.jobs, 5)
 
-    site = Site4("mckp")
-    greedy: Any = Greedy()
-    site.arbiter.allocator = greedy
+    site = Site4(Greedy())
     with pytest.raises(InputError, match="Greedy gives job 'a' 5 resources; the site has 4"):
         site.start("a", 0.0, FLAT)
 
 
 def exclusive(*, shared: bool = True) -> Site4:
-    site = Site4("mckp", measured=True, shared=shared)
-    site.arbiter.placer = registry.policy("placement", "exclusive")
-    return site
+    return Site4("mckp", placer="exclusive", measured=True, shared=shared)
 
 
 def test_who_had_a_node_of_its_own_steps_down_to_the_shared_one() -> None:

@@ -1,84 +1,10 @@
 """No decision is dropped: jobs of which too little is known, policies that fail, lost resources."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import pytest
+from core.arbiter_host import EXPLORING, FLAT, SETTLE, STEEP, Live, moved
 
-from penstock import registry
-from penstock.core.allotment import Allotment
-from penstock.core.arbiter import EXPLORE, Arbiter
-from penstock.core.explorer import Explorer
-from penstock.model import (
-    Action,
-    Assign,
-    Curve,
-    Event,
-    Job,
-    JobEnded,
-    JobStarted,
-    NodeDown,
-    NodeUp,
-    Pinned,
-    Site,
-    Snapshot,
-    WakeAt,
-    Woke,
-)
-
-STEEP = Curve.of({1: 10.0, 2: 20.0, 4: 40.0})
-FLAT = Curve.of({1: 10.0, 2: 10.5})
-SETTLE = 10.0
-
-
-class Live:
-    """Resources that all jobs reach unless a test says otherwise, and a fallback policy."""
-
-    def __init__(
-        self,
-        allocator: str = "where-known",
-        placer: str | None = None,
-        *,
-        resources: int = 4,
-        explore: bool = False,
-        all_up: bool = True,
-    ) -> None:
-        policy: Any = registry.policy("allocation", allocator)
-        placement = placer or str(getattr(policy, "brings", "greedy-non-clairvoyant"))
-        self.jobs: dict[str, Job] = {}
-        self.site = Site(resources=resources, nodes=8, direct=True)
-        self.arbiter = Arbiter(
-            allocator=policy,
-            placer=registry.policy("placement", placement),
-            fallback=registry.policy("allocation", "size"),
-            settle=SETTLE,
-            explorer=Explorer() if explore else None,
-            all_up=all_up,
-        )
-        self.serial = 0
-
-    def start(self, name: str, time: float, **known: Any) -> list[Action]:
-        self.serial += 1
-        job = self.jobs[name] = Job(id=name, serial=self.serial, **known)
-        return self.tell(JobStarted(time=time, job=job))
-
-    def end(self, name: str, time: float) -> list[Action]:
-        del self.jobs[name]
-        return self.tell(JobEnded(time=time, job=name))
-
-    def tell(self, event: Event) -> list[Action]:
-        return self.arbiter.handle(event, Snapshot(site=self.site, jobs=self.jobs, now=event.time))
-
-    def given(self, name: str) -> Allotment:
-        return self.arbiter.allotments[name]
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        return {name: len(where) for name, where in self.arbiter.assigned.items()}
-
-
-def moved(actions: Sequence[Action]) -> set[str]:
-    return {action.job for action in actions if isinstance(action, Assign)}
+from penstock.core.explorer import EXPLORE
+from penstock.model import Curve, NodeDown, NodeUp, Pinned, Snapshot, WakeAt, Woke
 
 
 def test_one_unknown_job_does_not_undo_the_decision_for_the_others() -> None:
@@ -166,9 +92,7 @@ def test_a_policy_that_fails_is_replaced_for_all_and_says_why() -> None:
         def allocate(self, view: Snapshot) -> dict[str, int]:
             raise ZeroDivisionError(f"{len(view.jobs)} jobs")
 
-    site = Live()
-    broken: Any = Broken()
-    site.arbiter.allocator = broken
+    site = Live(Broken())
     site.start("a", 0.0, curve=STEEP)
     site.start("b", 1.0)
     assert site.counts == {"a": 2, "b": 2}
@@ -234,9 +158,6 @@ def test_a_pinned_job_keeps_what_it_asked_for_and_others_go_elsewhere() -> None:
     site.start("b", 1.0, curve=STEEP)
     site.start("c", 1.0, curve=STEEP)
     assert site.arbiter.assigned == {"a": (0, 1), "b": (2,), "c": (3,)}
-
-
-EXPLORING = {EXPLORE: 1.0}
 
 
 def test_an_application_explores_the_counts_next_to_those_it_is_given() -> None:
@@ -404,8 +325,7 @@ def test_a_curve_beyond_the_site_does_not_undo_the_decision_for_the_others(
 
 def test_a_curve_is_known_again_once_enough_resources_are_up() -> None:
     """Direct access alone is no count here: two are up, and it is known at four."""
-    site = Live("mckp", all_up=False)
-    site.site = Site(resources=4, nodes=8)
+    site = Live("mckp", all_up=False, direct=False)
     for resource in range(2):
         site.tell(NodeUp(time=0.0, resource=resource))
     site.start("a", 1.0, curve=Curve.of({0: 5.0, 4: 40.0}))

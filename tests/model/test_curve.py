@@ -26,16 +26,6 @@ def test_nothing_is_interpolated_towards_direct_access() -> None:
         Curve.of({1: 500.0, 2: 30.0}).bandwidth(0)
 
 
-@pytest.mark.parametrize("direct", [False, True])
-@pytest.mark.parametrize("counts", [(0,), (0, 4), (1, 8), (3,), (6, 8)])
-def test_a_curve_says_something_where_it_has_choices(counts: tuple[int, ...], direct: bool) -> None:
-    curve = Curve.of(dict.fromkeys(counts, 1.0))
-    for most in range(1, 9):
-        choices = curve.choices(most, direct=direct)
-        assert curve.says(most, direct=direct) == bool(choices)
-        assert bool(curve.choices(most, direct=direct, measured=True)) == bool(choices)
-
-
 def test_choices() -> None:
     assert CURVE.choices(5) == [0, 1, 2, 3, 4, 5]
     assert CURVE.choices(5, measured=True, direct=False) == [1, 2, 4]

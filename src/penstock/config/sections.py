@@ -190,8 +190,8 @@ class AllocationSection(Section, frozen=True, kw_only=True):
     settle: Annotated[
         str | float,
         Meta(
-            description="how long such a job runs with one resource before other jobs make room "
-            "for it",
+            description="how long such a job, or one known to be short, runs before other jobs "
+            "make room for it",
             extra={"metavar": "TIME"},
         ),
     ] = 10.0

@@ -22,9 +22,11 @@ Reason = Literal[
 policy: the allocation policy gave the count, the placement policy chose the resources.
 prior: the same, from a curve that is, or is in part, that of the job's class: a prior.
 placed-by-load: the same count; the placement policy could not choose, so the least loaded serve.
-new: too little is known for the policy, and the job is younger than the settling time: one.
+new: the job is younger than the settling time, and too little is known for the policy: one; or its
+application's runs are shorter than that, or the application is unknown: one, or what none has.
 unknown: too little is known for the policy: the fallback policy divides what the others leave.
-failed: the allocation policy raised an exception: the fallback policy divides everything.
+failed: a policy raised an exception: the fallback policy decides for those that it was asked about,
+and if that is the one that failed, they have one.
 explored: a neighbouring count, to learn the job's bandwidth there.
 pinned: the job, or a person, asked for these resources.
 unreachable: no resource that the job can reach is up; it has none, or keeps what it had.
@@ -47,6 +49,8 @@ class Allotment:
     """What a policy needs to know of the job and is not known."""
     error: str = ""
     """What a policy raised."""
+    by_default: bool = False
+    """The fallback policy failed, too."""
 
 
 def by_prior(job: Job, policy: object) -> bool:
@@ -55,23 +59,23 @@ def by_prior(job: Job, policy: object) -> bool:
     return PRIOR in job.hints and bool(needs & {"curve", "best-count"})
 
 
-def lacking(
-    job: Job, policy: object, resources: int | None = None, *, direct: bool = True
-) -> tuple[str, ...]:
-    """Return what a policy needs to know of a job and is not known.
+def lacking(job: Job, policy: object, resources: int, *, direct: bool) -> tuple[str, ...]:
+    """Return what a policy needs to know of a job on a number of resources and is not known.
 
-    A policy with a class attribute `least_points` needs a curve of that many counts. A curve that
-    has no count up to `resources` says nothing there, as if there were none.
+    A policy with a class attribute `least_points` needs a curve of that many counts. One that says
+    nothing of any count that the job can have is no curve.
     """
     needs: frozenset[str] = getattr(policy, "needs", frozenset())
-    curve = job.curve
-    if curve is not None and resources is not None and not curve.says(resources, direct=direct):
-        curve = None
-    points = 0 if curve is None else len(curve.counts)
+    if not needs:
+        return ()
+    points = possible = 0
+    if job.curve is not None and needs & {"curve", "best-count"}:
+        counts = job.curve.counts if direct else job.curve.forwarded
+        points, possible = len(counts), bool(counts) and counts[0] <= resources
     unknown = {
-        "best-count": not points,
+        "best-count": not possible,
         "compute": job.compute is None,
-        "curve": points < getattr(policy, "least_points", 1),
+        "curve": not possible or points < getattr(policy, "least_points", 1),
         "processes": job.processes is None,
         "volume": job.volume is None,
         "w_iter": job.w_iter is None,

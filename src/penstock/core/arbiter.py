@@ -6,24 +6,29 @@ of its resources is gone, or a `joint` placer decides for all jobs; the Assign c
 seconds later (GekkoFWD's clients ask every ten seconds), with what was decided last by then. Under
 a `sticky` allocator a running job keeps its count.
 
-Jobs that reach the same resources divide these among themselves: those that are up, and that serve
-the job's user, host and partition.
+Jobs that reach the same resources divide these among themselves: those that are up, that serve the
+job's user, host and partition, and that nobody has pinned, unless too few are left then. Jobs that
+are not enforced take no part.
 
-With a `fallback` no decision is ever dropped. The allocator decides for the jobs of which it knows
-what it needs, as if no others ran; the others share what is left by the fallback policy, which
-knows nothing of their curves, on the least loaded resources. So an unknown job takes nothing from a
-known one. One that is younger than `settle` seconds gets one resource and moves nobody, neither
-when it starts nor when it ends (Section 5.7: short jobs are not eligible). If the allocator raises
-an exception, the fallback policy decides for all. Every job's `Allotment` says which case it was.
-Without a fallback, as in most simulations, an exception is the caller's.
+With a `fallback` no decision is ever dropped: see `counting`. A job of which the allocator knows
+too little takes nothing from a known one. While it is younger than `settle` seconds it gets one
+resource and moves nobody, neither when it starts nor when it ends, and so does one whose
+application is known to be short (Section 5.7: short jobs are not eligible). Every job's `Allotment`
+says which case it was. Without a fallback, as in most simulations, an exception is the caller's.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
-from penstock.core.allotment import DECIDED, Allotment, Reason, by_prior, lacking
+from penstock.core.allotment import Allotment, Reason
+from penstock.core.answers import Resources
+from penstock.core.counting import Counting, Failures
+from penstock.core.decision import Decision
 from penstock.core.explorer import Explorer
+from penstock.core.placing import Placing
+from penstock.core.reach import Jobs, Reach
 from penstock.errors import InputError
 from penstock.model import (
     Action,
@@ -32,6 +37,7 @@ from penstock.model import (
     Job,
     JobEnded,
     JobId,
+    JobsChanged,
     JobStarted,
     NodeDown,
     NodeUp,
@@ -41,16 +47,10 @@ from penstock.model import (
     WakeAt,
     Woke,
 )
-from penstock.policies._support.asking import ask, guard, shown
 from penstock.policies.base import Allocator, Placer
-from penstock.policies.placement.greedy_non_clairvoyant import GreedyNonClairvoyant
 
 Arbitrate = Callable[[Event, View], Sequence[Action]]
 """Handles an event that is not of a phase; returns Assign and WakeAt."""
-Resources = tuple[ResourceId, ...]
-Jobs = Mapping[JobId, Job]
-EXPLORE = "explore"
-"""The hint of a job whose count may be varied to learn its curve."""
 
 
 @dataclass(slots=True)
@@ -59,25 +59,6 @@ class _Move:
 
     time: float
     resources: Resources
-
-
-@dataclass(slots=True)
-class _Decision:
-    """What was decided for jobs that reach the same resources."""
-
-    reasons: dict[JobId, Reason] = field(default_factory=dict)
-    counts: dict[JobId, int] = field(default_factory=dict)
-    places: dict[JobId, Resources] = field(default_factory=dict)
-    lacks: dict[JobId, tuple[str, ...]] = field(default_factory=dict)
-    error: str = ""
-
-    def give(self, counts: Mapping[JobId, int], reason: Reason) -> None:
-        self.counts |= counts
-        self.reasons |= dict.fromkeys(counts, reason)
-
-    def decides(self, job: JobId) -> bool:
-        """Tell whether a job has a count of its own, and not a share of what others leave."""
-        return self.reasons[job] not in ("new", "unknown")
 
 
 class Arbiter:
@@ -93,17 +74,18 @@ class Arbiter:
         settle: float = 0.0,
         explorer: Explorer | None = None,
         all_up: bool = True,
+        catches: Failures = (Exception,),
+        of_all: bool = False,
     ) -> None:
-        """`all_up`: resources serve before the first NodeUp, which a live site waits for."""
+        """`all_up`: resources serve before the first NodeUp, which a live site waits for.
+        `catches`: what is a failure of a policy, for which there is the fallback. `of_all`: decides
+        as if all jobs were enforced, while at least one is not; it has nothing to do else.
+        """
         for name, seconds in (("remap-delay", remap_delay), ("settle", settle)):
             if not seconds >= 0:
                 raise InputError(f"{name} is {seconds}; give seconds, zero or more")
-        self.allocator = allocator
-        self.placer = placer
-        self.fallback = fallback
         self.remap_delay = remap_delay
         self.settle = settle
-        self.explorer = explorer
         self.moves = 0
         """Times that a running job was moved."""
         self.assigned: dict[JobId, Resources] = {}
@@ -114,93 +96,131 @@ class Arbiter:
         """Times that a job got resources for each reason."""
         self.observe: Callable[[JobId, Allotment], None] = _ignore
         """Called with every new allotment."""
-        self._started: dict[JobId, float] = {}
-        self._settling: dict[JobId, float] = {}  # when jobs that are too young are so no longer
+        self._counting = Counting(
+            allocator=allocator,
+            fallback=fallback,
+            explorer=explorer,
+            settle=settle,
+            catches=catches,
+        )
+        self._placing = Placing(
+            placer=placer,
+            falls_back=fallback is not None,
+            sticky=allocator.sticky,
+            catches=catches,
+            assigned=self.assigned,
+        )
+        self._reach = Reach(all_up=all_up)
+        self._of_all = of_all
+        self._began: dict[JobId, tuple[float, Job]] = {}
         self._pinned: dict[JobId, Resources] = {}
-        self._explored: dict[JobId, int] = {}
         self._pending: dict[JobId, _Move] = {}
         self._displaced: set[JobId] = set()  # moved because a resource was gone
-        self._returning: set[JobId] = set()  # placed again, because a resource is back
-        self._all_up = all_up
-        self._up: dict[ResourceId, NodeUp | None] = {}  # None: it is down
+
+    @property
+    def allocator(self) -> Allocator:
+        """The policy that says how many."""
+        return self._counting.allocator
+
+    @property
+    def placer(self) -> Placer:
+        """The policy that says which."""
+        return self._placing.placer
+
+    @property
+    def fallback(self) -> Allocator | None:
+        """The policy for jobs of which too little is known."""
+        return self._counting.fallback
+
+    @property
+    def failures(self) -> int:
+        """Times that a policy failed, and another decision took its place."""
+        return self._counting.failures + self._placing.failures
 
     def handle(self, event: Event, view: View) -> list[Action]:
         """Return the assignments that follow from an event."""
         now, actions = event.time, list[Action]()
         match event:
             case JobStarted():
-                self._started[event.job.id] = now
-                actions += self._settles(event.job, view)
+                self._began[event.job.id] = now, event.job
+                if (due := self._counting.began(event.job, now, view)) is not None:
+                    actions.append(WakeAt(time=due))
+            case JobsChanged():
+                for job in event.jobs:
+                    self._counting.changed(job)
             case JobEnded():
-                for of_job in (
-                    *(self.assigned, self.allotments, self._started, self._pending),
-                    *(self._settling, self._pinned, self._explored),
-                ):
-                    of_job.pop(event.job, None)
+                self._end(event.job, now)
             case NodeUp():
-                self._up[event.resource] = event
-                self._returning, self._displaced = self._displaced, set()
+                self._reach.up(event)
+                self._placing.returning, self._displaced = self._displaced, set()
             case NodeDown():
-                self._up[event.resource] = None
+                self._reach.down(event.resource)
                 self._displaced |= {j for j, had in self.assigned.items() if event.resource in had}
             case Pinned():
                 self._pinned[event.job] = event.resources
-                if event.job not in self._started:
+                if event.job not in self._began:
                     return []
             case Woke():
                 actions += self._deliver(now)
-                if not self._settled(now):
+                if not self._counting.settled(now):
                     return actions
             case _:
                 return []
         return actions + self._decide(now, view)
 
-    def _settles(self, job: Job, view: View) -> list[Action]:
-        """Note a job that is not eligible yet; ask to be woken when it is."""
-        if self.fallback is None or not self.settle:
-            return []
-        if not self._lacks(job, view, view.site.resources):
-            return []
-        due = self._started[job.id] + self.settle
-        self._settling[job.id] = due
-        return [WakeAt(time=due)]
+    def _end(self, job: JobId, now: float) -> None:
+        if (began := self._began.pop(job, None)) is not None:
+            self._counting.ended(began[1], now - began[0])
+        self._forget(job)
+        self._pinned.pop(job, None)
 
-    def _settled(self, now: float) -> bool:
-        """Tell whether jobs have become eligible."""
-        due = [job for job, time in self._settling.items() if time <= now]
-        for job in due:
-            del self._settling[job]
-        return bool(due)
+    def _forget(self, job: JobId) -> None:
+        for of_job in (self.assigned, self.allotments, self._pending):
+            of_job.pop(job, None)
+
+    def _jobs(self, view: View) -> Jobs:
+        """Return the jobs to decide about; forget what the others had."""
+        enforced = {id: job for id, job in view.jobs.items() if job.enforced}
+        jobs: Jobs = enforced
+        if self._of_all:
+            jobs = {} if len(enforced) == len(view.jobs) else view.jobs
+        elif len(enforced) == len(view.jobs):
+            return view.jobs
+        for id in view.jobs:
+            if id not in jobs and id in self.allotments:
+                self._forget(id)
+                self._counting.stopped(id)
+        return jobs
 
     def _decide(self, now: float, view: View) -> list[Action]:
         actions: list[Action] = []
-        for usable, jobs in self._by_reach(view):
-            decision = self._divide(now, view, usable, jobs)
+        spare: set[ResourceId] = set()
+        jobs = self._jobs(view)
+        pinned = {r for id in jobs for r in self._pinned.get(id, ())}
+        groups = self._reach.groups(view.site.resources, jobs, self._counting.settling)
+        for group in groups:
+            usable = sorted(spare.intersection(group.usable).union(group.own)) or group.usable
+            decision = self._divide(now, view, list(usable), group.jobs, pinned)
             for job, resources in decision.places.items():
                 actions += self._change(now, job, resources)
+            if len(groups) > 1:
+                used = set(chain.from_iterable(decision.places.values()))
+                spare = spare.union(group.own) - used
             for job, why in decision.reasons.items():
                 self._keep(job, why, decision, now)
-        self._returning = set()
+        self._placing.returning = set()
         return actions
 
-    def _by_reach(self, view: View) -> Iterable[tuple[list[ResourceId], Jobs]]:
-        """Return the resources that jobs can use, each with the jobs that can use just these."""
-        up = [r for r in range(view.site.resources) if self._up.get(r, self._all_up)]
-        limits = {r: node for r in up if (node := self._up.get(r)) and node.is_limited}
-        if not limits:
-            return [(up, view.jobs)] if view.jobs else []
-        groups: dict[tuple[str, str, str], dict[JobId, Job]] = {}
-        for id, job in view.jobs.items():
-            groups.setdefault((job.user, job.host, job.partition), {})[id] = job
-        reach: dict[tuple[ResourceId, ...], dict[JobId, Job]] = {}
-        for member, jobs in groups.items():
-            usable = tuple(r for r in up if r not in limits or limits[r].serves(*member))
-            reach.setdefault(usable, {}).update(jobs)
-        return [(list(usable), jobs) for usable, jobs in reach.items()]
-
-    def _divide(self, now: float, view: View, usable: list[ResourceId], jobs: Jobs) -> _Decision:
+    def _divide(
+        self,
+        now: float,
+        view: View,
+        usable: list[ResourceId],
+        jobs: Jobs,
+        all_pinned: set[ResourceId],
+    ) -> Decision:
         """Decide how many of the usable resources each of the jobs gets, and which."""
-        decision = _Decision()
+        decision = Decision()
         pinned = {job: self._pinned[job] for job in jobs if job in self._pinned}
         decision.places |= pinned
         decision.reasons |= dict.fromkeys(pinned, "pinned")
@@ -211,207 +231,31 @@ class Arbiter:
             decision.places |= {job: self.assigned.get(job, ()) for job in others}
             decision.reasons |= dict.fromkeys(others, "unreachable")
             return decision
-        self._count(view, len(usable), others, decision)
-        self._explore(now, others, len(usable), decision)
-        self._place(view, usable, jobs, decision)
+        free = [r for r in usable if r not in all_pinned]
+        if len(free) >= max(len(others), 1) and not self.allocator.sticky:
+            usable, taken = free, 0
+        else:
+            taken = sum(map(len, pinned.values()))
+        self._counting.decide(
+            view,
+            len(usable),
+            others,
+            decision,
+            begins=lambda id: self._began[id][0] == now and id not in self.assigned,
+            pinned=taken,
+        )
+        self._placing.decide(view, usable, jobs, decision)
         return decision
-
-    def _count(self, view: View, resources: int, jobs: Jobs, decision: _Decision) -> None:
-        """Decide how many resources each job gets."""
-        known = jobs
-        if self.fallback is not None:
-            lacks = {id: self._lacks(job, view, resources) for id, job in jobs.items()}
-            decision.lacks = {id: needs for id, needs in lacks.items() if needs}
-            if decision.lacks:
-                known = {id: job for id, job in jobs.items() if id not in decision.lacks}
-        try:
-            if known:
-                counts = self._by_policy(self._allocator_view(view, known, resources))
-                decision.give(counts, "policy")
-                for id, job in known.items():
-                    if by_prior(job, self.allocator):
-                        decision.reasons[id] = "prior"
-        except Exception as error:
-            if self.fallback is None:
-                raise
-            decision.error, known = _text(self.allocator, error), {}
-        if len(known) == len(jobs):
-            return
-        decision.give({id: 1 for id in decision.lacks if id in self._settling}, "new")
-        rest = {id: replace(j, curve=None) for id, j in jobs.items() if id not in decision.counts}
-        left = resources if not known else resources - sum(decision.counts[id] for id in known)
-        counts = self._by_fallback(_part(view, rest, max(left, 1))) if rest else {}
-        for id, count in counts.items():
-            decision.give({id: count}, "unknown" if id in decision.lacks else "failed")
-
-    def _lacks(self, job: Job, view: View, resources: int) -> tuple[str, ...]:
-        """Return what the allocator needs to know of a job and is not known."""
-        return lacking(job, self.allocator, resources, direct=view.site.direct)
-
-    @property
-    def _uses_curves(self) -> bool:
-        return bool(self.allocator.needs & {"best-count", "curve"})
-
-    def _allocator_view(self, view: View, jobs: Jobs, resources: int) -> View:
-        """Return what the allocator is told of these jobs.
-
-        Learnt curves have the counts that jobs happened to have, and a policy gives no others: one
-        that asks for no curve would be bound by what it gave before.
-        """
-        if self.fallback is None or self._uses_curves:
-            return _part(view, jobs, resources)
-        plain = {id: replace(job, curve=None) for id, job in jobs.items()}
-        return _PartView(view, plain, resources)
-
-    def _by_policy(self, view: View) -> dict[JobId, int]:
-        counts = allocate(self.allocator, view)
-        if self.allocator.sticky:
-            most = view.site.resources
-            for job in counts:
-                if job in self.assigned:
-                    counts[job] = min(len(self.assigned[job]), most)
-        return counts
-
-    def _by_fallback(self, view: View) -> dict[JobId, int]:
-        assert self.fallback is not None
-        try:
-            return allocate(self.fallback, view)
-        except Exception:  # a policy of the site's own: one each needs no policy
-            return dict.fromkeys(view.jobs, 1)
-
-    def _explore(self, now: float, jobs: Jobs, resources: int, decision: _Decision) -> None:
-        """Vary the count of a job that starts, if it may be and there is room.
-
-        As in every decision, jobs of which too little is known take no room from the others. They
-        have what is left, so that each counts as one where the load is judged.
-        """
-        if self.explorer is None or not self._uses_curves:
-            return
-        undecided = sum(not decision.decides(id) for id in decision.counts)
-        decided = sum(map(len, decision.places.values()))  # of pinned jobs
-        decided += sum(n for id, n in decision.counts.items() if decision.decides(id))
-        for id, job in jobs.items():
-            count, was_decided = decision.counts[id], decision.decides(id)
-            others = decided - count if was_decided else decided
-            unknown = undecided if was_decided else undecided - 1
-            begins = self._started[id] == now and id not in self.assigned
-            if begins and job.hints.get(EXPLORE):
-                tried = self.explorer.choose(
-                    job,
-                    count,
-                    others=others + unknown,
-                    room=resources - others,
-                    resources=resources,
-                )
-                if tried is not None:
-                    self._explored[id] = tried
-            if id in self._explored:
-                explored = self._explored[id]
-                if others + explored > resources:
-                    del self._explored[id]  # others need the room
-                    continue
-                decision.give({id: explored}, "explored")
-                decided, undecided = others + explored, unknown
-
-    def _place(self, view: View, usable: list[ResourceId], jobs: Jobs, decision: _Decision) -> None:
-        """Choose the resources of each job: by the placer, then on the least loaded."""
-        by_load = {id for id, why in decision.reasons.items() if why not in DECIDED | {"pinned"}}
-        if self.fallback is not None:
-            for id in decision.counts:
-                if id not in by_load and (needs := lacking(jobs[id], self.placer)):
-                    by_load.add(id)
-                    decision.lacks[id], decision.reasons[id] = needs, "placed-by-load"
-        placed = {id: jobs[id] for id in decision.counts if id not in by_load}
-        if len(placed) < len(jobs):
-            # Policies prefer low numbers: those without any other job come first.
-            load = Counter(r for id in jobs if id not in placed for r in self.assigned.get(id, ()))
-            usable = sorted(usable, key=lambda r: (load[r], r))
-        try:
-            decision.places |= self._by_placer(view, usable, placed, decision.counts)
-        except Exception as error:
-            if self.fallback is None:
-                raise
-            decision.error = _text(self.placer, error)
-            for id in placed:
-                decision.reasons[id] = "placed-by-load"
-            by_load |= placed.keys()
-        if by_load:
-            counts = {id: n for id, n in decision.counts.items() if id in by_load}
-            decision.places |= self._least_loaded(view, usable, jobs, counts, decision.places)
-
-    def _by_placer(
-        self, view: View, usable: list[ResourceId], jobs: Jobs, counts: Mapping[JobId, int]
-    ) -> dict[JobId, Resources]:
-        # Policies number the usable resources from 0.
-        number = {resource: k for k, resource in enumerate(usable)}
-        decided = {
-            job: tuple(number[r] for r in self.assigned[job] if r in number)
-            for job in jobs
-            if job in self.assigned and job not in self._returning
-        }
-        joint = getattr(self.placer, "joint", False) and not self.allocator.sticky
-        to_place = {
-            job: counts[job]
-            for job in jobs
-            if joint
-            or job not in decided
-            or len(decided[job]) != counts[job]
-            or len(self.assigned[job]) != counts[job]  # one of its resources is gone
-        }
-        if not to_place:
-            return {job: self.assigned[job] for job in jobs}
-        staying = decided if joint else {j: r for j, r in decided.items() if j not in to_place}
-        places = place(self.placer, _part(view, jobs, len(usable)), to_place, staying)
-        return {
-            job: tuple(usable[k] for k in places[job]) if job in places else self.assigned[job]
-            for job in jobs
-        }
-
-    def _least_loaded(
-        self,
-        view: View,
-        usable: list[ResourceId],
-        jobs: Jobs,
-        counts: Mapping[JobId, int],
-        places: Mapping[JobId, Resources],
-    ) -> dict[JobId, Resources]:
-        """Return the resources of jobs that the placer does not place; they stay if they can.
-
-        Of equally loaded resources the first depends on the job, so that jobs that run one after
-        the other use all.
-        """
-        first = max((jobs[id].serial for id in counts), default=0) % len(usable)
-        usable = usable[first:] + usable[:first]
-        number = {resource: k for k, resource in enumerate(usable)}
-        had = {job: self.assigned[job] for job in counts if job in self.assigned}
-        stay = {
-            job: resources
-            for job, resources in had.items()
-            if len(resources) == counts[job]
-            and all(r in number for r in resources)
-            and job not in self._returning
-        }
-        to_place = {job: count for job, count in counts.items() if job not in stay and count}
-        staying = {
-            job: tuple(number[r] for r in resources if r in number)
-            for job, resources in {**places, **stay}.items()
-        }
-        among = _part(view, jobs, len(usable))
-        chosen = GreedyNonClairvoyant().place(among, to_place, staying)
-        return stay | {
-            job: tuple(sorted(usable[k] for k in chosen.get(job, ())))
-            for job in counts
-            if job not in stay
-        }
 
     def _change(self, now: float, job: JobId, resources: Resources) -> Iterator[Action]:
         # The order in which a job's resources are named makes no difference.
-        if job in self.assigned and set(self.assigned[job]) == set(resources):
+        had = self.assigned.get(job)
+        if had is resources or (had is not None and set(had) == set(resources)):
             return
         self.assigned[job] = resources
         if job in self._pinned:
             self._pending.pop(job, None)  # it has them already
-        elif self._started[job] == now or self.remap_delay == 0:
+        elif self._began[job][0] == now or self.remap_delay == 0:
             self._pending.pop(job, None)
             yield self._assign(job, resources, now)
         elif job in self._pending:
@@ -420,25 +264,33 @@ class Arbiter:
             self._pending[job] = _Move(now + self.remap_delay, resources)
             yield WakeAt(time=now + self.remap_delay)
 
-    def _keep(self, job: JobId, why: Reason, decision: _Decision, now: float) -> None:
+    def _keep(self, job: JobId, why: Reason, decision: Decision, now: float) -> None:
         """Keep why a job has its resources, and since when."""
         lacks = decision.lacks.get(job, ())
-        error = decision.error if why in ("failed", "placed-by-load") and not lacks else ""
+        failed = why in ("failed", "placed-by-load") and not lacks
+        error = decision.errors.get(job, "") if failed else ""
         before, resources = self.allotments.get(job), self.assigned.get(job, ())
         if (
             before is not None
             and before.reason == why
-            and before.resources == resources
+            and (before.resources is resources or before.resources == resources)
             and (before.lacks, before.error) == (lacks, error)
         ):
             return
-        allotment = Allotment(resources=resources, reason=why, since=now, lacks=lacks, error=error)
+        allotment = Allotment(
+            resources=resources,
+            reason=why,
+            since=now,
+            lacks=lacks,
+            error=error,
+            by_default=job in decision.defaults,
+        )
         self.allotments[job] = allotment
         self.reasons[why] += 1
         self.observe(job, allotment)
 
     def _assign(self, job: JobId, resources: Resources, now: float) -> Assign:
-        self.moves += self._started[job] != now
+        self.moves += self._began[job][0] != now
         return Assign(job=job, resources=resources)
 
     def _deliver(self, now: float) -> list[Action]:
@@ -448,98 +300,3 @@ class Arbiter:
 
 def _ignore(job: JobId, allotment: Allotment) -> None:
     """Nobody follows what is decided."""
-
-
-def _text(policy: object, error: Exception) -> str:
-    """Return what a policy raised, in one line; the text of its own exceptions is its code."""
-    try:
-        text = guard(policy, "an exception", str, error)
-    except Exception:
-        text = ""
-    return shown(" ".join(text.split()) or type(error).__name__)[1:-1]
-
-
-def _part(view: View, jobs: Jobs, resources: int) -> View:
-    """Return a view of these jobs on a number of resources."""
-    if len(jobs) == len(view.jobs) and resources == view.site.resources:
-        return view
-    return _PartView(view, jobs, resources)
-
-
-class _PartView:
-    """A host's view of some of its jobs, on a part of its resources."""
-
-    def __init__(self, view: View, jobs: Jobs, resources: int) -> None:
-        self.site = replace(view.site, resources=resources)
-        self.now, self.jobs = view.now, jobs
-        self.progress, self.age, self.work_left = view.progress, view.age, view.work_left
-        self.io_done, self.expected = view.io_done, view.expected
-        self.done, self.remaining = view.done, view.remaining
-
-
-def allocate(allocator: Allocator, view: View) -> dict[JobId, int]:
-    """Return one count per job; InputError: the allocator's answer is invalid."""
-    name, site = type(allocator).__name__, view.site
-
-    def plain(answer: object) -> dict[JobId, int]:
-        if not isinstance(answer, Mapping):
-            raise InputError(
-                f"{name} answered {shown(answer)}; allocate() must return counts by job"
-            )
-        _same_jobs(name, answer, view.jobs)
-        for job, count in answer.items():
-            if (
-                not isinstance(count, int)
-                or not (0 if site.direct else 1) <= count <= site.resources
-            ):
-                path = "" if site.direct else " and no direct access"
-                raise InputError(
-                    f"{name} gives job {job!r} {shown(count)} resources; "
-                    f"the site has {site.resources}{path}"
-                )
-        return {str.__str__(job): int.__int__(count) for job, count in answer.items()}
-
-    counts: dict[JobId, int] = ask(allocator, "allocate", view, plain=plain)
-    return counts
-
-
-def place(
-    placer: Placer, view: View, counts: Mapping[JobId, int], staying: Mapping[JobId, Resources]
-) -> dict[JobId, Resources]:
-    """Return the resources of every job in `counts`; InputError: the placer's answer is invalid."""
-    requested = {job: count for job, count in counts.items() if count > 0}
-    name, site = type(placer).__name__, view.site
-    # A job that goes direct from now on frees its resources.
-    stay = {j: r for j, r in staying.items() if r and (j in requested or j not in counts)}
-
-    def plain(answer: object) -> dict[JobId, Resources]:
-        if not isinstance(answer, Mapping):
-            raise InputError(
-                f"{name} answered {shown(answer)}; place() must return resources by job"
-            )
-        _same_jobs(name, answer, requested)
-        for job, resources in answer.items():
-            valid = isinstance(resources, tuple | list) and all(
-                isinstance(r, int) and 0 <= r < site.resources for r in resources
-            )
-            if not valid or not len(set(resources)) == len(resources) == requested[job]:
-                raise InputError(
-                    f"{name} gives job {job!r} the resources {shown(resources)}; "
-                    f"it must be {requested[job]} distinct ones of 0 to {site.resources - 1}"
-                )
-        return {
-            job: tuple(map(int.__int__, answer[job])) if job in requested else () for job in counts
-        }
-
-    places: dict[JobId, Resources] = ask(placer, "place", view, requested, stay, plain=plain)
-    return places
-
-
-def _same_jobs(name: str, answer: Mapping[JobId, object], jobs: Iterable[JobId]) -> None:
-    expected = set(jobs)
-    for job in expected:
-        if job not in answer:
-            raise InputError(f"{name} left out job {job!r}; it must answer for every job")
-    for job in answer:
-        if job not in expected:
-            raise InputError(f"{name} answers for {job!r}, which is not one of the jobs to decide")

@@ -13,6 +13,8 @@ import numpy as np
 
 from penstock.model import Job
 
+EXPLORE = "explore"
+"""The hint of a job whose count may be varied to learn its curve."""
 LOW_LOAD = 0.5
 """The part of the resources that other jobs may have."""
 TRIES = 3

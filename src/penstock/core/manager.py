@@ -30,6 +30,7 @@ from penstock.model import (
     Job,
     JobEnded,
     JobId,
+    JobsChanged,
     JobStarted,
     PhaseBegan,
     PhaseEnded,
@@ -160,6 +161,8 @@ class Manager:
                 self.jobs[event.job.id] = event.job
                 if self._learn is not None:
                     self._periods[event.job.id] = self._learn(event.job)
+            case JobsChanged():
+                self.jobs |= {job.id: job for job in event.jobs if job.id in self.jobs}
             case JobEnded():
                 self.jobs.pop(event.job, None)
                 self._periods.pop(event.job, None)

@@ -5,6 +5,7 @@ from penstock.model.curve import Curve
 from penstock.model.event import (
     Event,
     JobEnded,
+    JobsChanged,
     JobStarted,
     NodeDown,
     NodeUp,
@@ -38,6 +39,7 @@ __all__ = [
     "JobEnded",
     "JobId",
     "JobStarted",
+    "JobsChanged",
     "NodeDown",
     "NodeUp",
     "Observation",

@@ -65,10 +65,6 @@ class Curve:
         start = [DIRECT] if direct and self.counts[0] == DIRECT else []
         return start + [n for n in counts if n <= most]
 
-    def says(self, most: int, *, direct: bool = True) -> bool:
-        """Tell whether `choices` has any: of each job at each decision, so without listing them."""
-        return any(n <= most for n in self.counts if direct or n != DIRECT)
-
     def __contains__(self, n: int) -> bool:
         known = self.forwarded
         return n in self.counts or (n != DIRECT and bool(known) and known[0] <= n <= known[-1])

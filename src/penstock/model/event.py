@@ -99,5 +99,12 @@ class Pinned(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobsChanged(Event):
+    """More is known of running jobs than before, or what is decided for them is (not) enforced."""
+
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Woke(Event):
     """The time of an earlier WakeAt has come."""

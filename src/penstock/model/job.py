@@ -21,8 +21,8 @@ class Job:
     and `compute` what it moves (in the curve's unit) and computes (in seconds) in total, or in any
     fixed stretch of time, or, if `per_phase`, in one iteration; None if unknown. `host` is where it
     began; empty: the controller's own. `partition` is its batch system's, if that has I/O nodes of
-    its own; empty: those that all other jobs use. `hints` is what its user or a generator says
-    about it.
+    its own; empty: those that all other jobs use. `enforced`: it gets the resources decided for it;
+    any other job uses all that it reaches. `hints` is what its user or a generator says about it.
     """
 
     id: JobId
@@ -39,6 +39,7 @@ class Job:
     per_phase: bool = False
     host: str = ""
     partition: str = ""
+    enforced: bool = True
     hints: Mapping[str, float | str] = field(default_factory=dict)
 
     @property

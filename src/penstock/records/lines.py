@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from penstock import __version__, registry
-from penstock.core.arbiter import Arbiter
+from penstock.core.arbiter import Arbiter, Arbitrate
 from penstock.core.explorer import Explorer
 from penstock.core.ledger import Ledger
 from penstock.core.manager import Manager
@@ -32,6 +32,7 @@ from penstock.model import (
     Hold,
     Job,
     JobEnded,
+    JobsChanged,
     JobStarted,
     NodeDown,
     NodeUp,
@@ -54,7 +55,10 @@ MOST_OBSERVATIONS = 1e9
 MOST_EVENTS = 2**53
 EVENTS: Mapping[str, msgspec.json.Decoder[Any]] = {
     kind.__name__: msgspec.json.Decoder(kind)
-    for kind in (JobStarted, JobEnded, PhaseBegan, PhaseEnded, NodeUp, NodeDown, Pinned, Woke)
+    for kind in (
+        *(JobStarted, JobsChanged, JobEnded, PhaseBegan, PhaseEnded),
+        *(NodeUp, NodeDown, Pinned, Woke),
+    )
 }
 ACTIONS: Mapping[str, msgspec.json.Decoder[Any]] = {
     kind.__name__: msgspec.json.Decoder(kind) for kind in (Assign, Admit, Hold, WakeAt)
@@ -145,18 +149,19 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the events have numbers: those of version 1 had none."""
         return self.version >= NUMBERED
 
-    def manager(self, arbiter: Arbiter | None = None) -> tuple[Manager, Ledger]:
+    def manager(self, arbitrate: Arbitrate | None = None) -> tuple[Manager, Ledger]:
         """Return a new Manager with these policies, and the ledger that is its view.
 
         A host that reads its arbiter makes it first.
         """
         ledger = Ledger(site=self.site)
-        arbiter = arbiter or self.arbiter()
+        if arbitrate is None and (arbiter := self.arbiter()) is not None:
+            arbitrate = arbiter.handle
         manager = Manager(
             sharing=self.sharing.make("sharing"),
             view=ledger,
             learn=None if self.learn is None else self._period,
-            arbitrate=None if arbiter is None else arbiter.handle,
+            arbitrate=arbitrate,
             fair_users=self.fair_users,
         )
         ledger.attend(manager)
@@ -174,8 +179,11 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         except TypeError as error:
             raise InputError(f"learn is {self.learn}: {error}") from error
 
-    def arbiter(self) -> Arbiter | None:
-        """Return a new arbiter with these policies, or None if jobs have their own resources."""
+    def arbiter(self, *, of_all: bool = False) -> Arbiter | None:
+        """Return a new arbiter with these policies, or None if jobs have their own resources.
+
+        `of_all`: it decides as if all jobs were enforced.
+        """
         if self.allocation is None:
             return None
         allocator = self.allocation.make("allocation")
@@ -191,8 +199,11 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
             fallback=None if self.fallback is None else self.fallback.make("allocation"),
             remap_delay=self.remap_delay,
             settle=self.settle,
-            explorer=Explorer() if self.explore else None,
+            explorer=Explorer() if self.explore and not of_all else None,
             all_up=self.resources_up,
+            # On a live site Ctrl-C reaches the host in another way.
+            catches=(Exception,) if self.resources_up else (Exception, KeyboardInterrupt),
+            of_all=of_all,
         )
 
 

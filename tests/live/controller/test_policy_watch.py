@@ -149,7 +149,7 @@ def test_a_slow_decision_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
 
     site = TurnHarness(watch=takes_a_second)
     site.start("a")
-    assert "slow policy: a decision of exclusive-fcfs took 1 s" in caplog.text
+    assert "slow policy: a decision of sharing policy exclusive-fcfs took 1 s" in caplog.text
     caplog.clear()
     quick = TurnHarness()
     quick.start("a")

@@ -1,6 +1,6 @@
 """A turn service without sockets, on a clock that the test moves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.config import Setting, load
@@ -14,7 +14,7 @@ from penstock.live.controller.turn_service import TurnService
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store import Knowledge
-from penstock.model import FileSystem
+from penstock.model import Assign, FileSystem, Job
 
 Sent = list[tuple[str, str, int]]
 """The job, kind and phase number of messages."""
@@ -33,6 +33,7 @@ class TurnHarness:
         scope: str = "file-system",
         file_systems: tuple[FileSystem, ...] = (),
         watch: Watch = unwatched,
+        more: Sequence[str] = (),
     ) -> None:
         settings = [
             f"sharing.policy={policy}",
@@ -40,6 +41,7 @@ class TurnHarness:
             f"live.mode={mode}",
             f"live.lease={lease} s",
             f"live.max-wait={max_wait} s",
+            *more,
         ]
         self.now = 1000.0
         self.jobs: dict[str, JobEntry] = {}
@@ -50,6 +52,9 @@ class TurnHarness:
         self.io_nodes_of: dict[str, tuple[int, ...]] = {}  # of jobs that have others
         self.maps = 0
         self.learnt: list[tuple[str, int, ObservedPhase]] = []
+        self.known: dict[str, Knowledge] = {}  # by executable
+        self.assigned: list[Assign] = []
+        self.released: list[str] = []
         self.turn_service = TurnService(
             load(None, [Setting.parse(text) for text in settings]).config,
             io_nodes=4,
@@ -57,8 +62,10 @@ class TurnHarness:
             send=lambda job, message: self.messages.append((job, message)),
             set_weights=self._set_weights,
             path=lambda id: IoNodePath(self.io_nodes_of.get(id, self.io_nodes), self.maps),
-            assign=lambda _: None,
-            learn=lambda job, count, phase: self.learnt.append((job.id, count, phase)),
+            assign=self.assigned.append,
+            release=self.released.append,
+            learn=self._learn,
+            recall=lambda job: self.known.get(job.begin.executable),
             clock=lambda: self.now,
             watch=watch,
         )
@@ -66,6 +73,11 @@ class TurnHarness:
     def _set_weights(self, weights: Mapping[str, float], out_of_turn: OutOfTurn) -> None:
         self.weights.update(weights)
         self.out_of_turn = out_of_turn
+
+    def _learn(self, job: Job, count: int, phase: ObservedPhase) -> None:
+        self.learnt.append((job.id, count, phase))
+        known = self.known.get(job.executable, Knowledge())
+        self.known[job.executable] = known.plus(count, phase, self.now)
 
     def start(
         self,

@@ -12,7 +12,7 @@ from penstock.campaign.policy_file import policy_errors
 from penstock.cli.common.options import PATH, SITE, Configuration
 from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.config import Loaded
-from penstock.core import arbiter
+from penstock.core import answers
 from penstock.errors import InputError
 from penstock.model import Job, JobId, Site, Snapshot
 from penstock.model.curve import DIRECT
@@ -102,7 +102,7 @@ def allocation(
 ) -> Mapping[JobId, int]:
     """Return the count of every job."""
     with policy_errors(loaded.config.allocation.policy):
-        return arbiter.allocate(allocator, Snapshot.of(jobs, site))
+        return answers.allocate(allocator, Snapshot.of(jobs, site))
 
 
 def total(jobs: list[Job], counts: Mapping[JobId, int]) -> float | None:

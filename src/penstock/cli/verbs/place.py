@@ -10,7 +10,7 @@ from penstock.cli.common.options import PATH, SITE, Configuration
 from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.cli.verbs import allocate as allocating
 from penstock.config import Loaded
-from penstock.core import arbiter
+from penstock.core import answers
 from penstock.model import Job, Site, Snapshot
 from penstock.model.load import io_stress, io_time
 from penstock.printable import display_name
@@ -49,7 +49,7 @@ def place(*, file: Path, loaded: Loaded, as_json: bool) -> None:
     counts = allocating.allocation(loaded, allocator, jobs, site)
     section = loaded.config.placement
     with policy_errors(section.policy, loaded.config.allocation.policy):
-        placed = arbiter.place(section.placer(allocator), Snapshot.of(jobs, site), counts, {})
+        placed = answers.place(section.placer(allocator), Snapshot.of(jobs, site), counts, {})
     places = {job.id: sorted(placed[job.id]) for job in jobs}
     result = {
         "policy": section.name(allocator),

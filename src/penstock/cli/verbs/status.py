@@ -84,8 +84,9 @@ def _show(status: messages.Status) -> None:
     )
     if status.policy_failures:
         click.echo(
-            f"{status.policy} failed {show_count(status.policy_failures, 'time')} (see the "
-            "controller's log); jobs that waited then continued without a turn"
+            f"policies failed {show_count(status.policy_failures, 'time')} (see the controller's "
+            "log); jobs that waited for turns then continued without one, and I/O nodes were given "
+            "by the fallback policy"
         )
     if status.fail_open_total:
         click.echo(

@@ -1,19 +1,23 @@
 """How a deployment gives I/O nodes to jobs: its policies, checked, and what people are told."""
 
 import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from penstock.config import OWN, Config
 from penstock.config.sections import DIVIDES
-from penstock.core import arbiter as core
+from penstock.core import answers
 from penstock.core.allotment import FALLBACKS, REASONS, Allotment
 from penstock.core.arbiter import Arbiter
 from penstock.errors import InputError
 from penstock.live.controller.core_inputs import CLASS, WHY_UNKNOWN
+from penstock.live.controller.policy_watch import Watch, unwatched
 from penstock.live.protocol.io_node_record import AllocationStatus
 from penstock.live.protocol.job_record import JobAllocation
-from penstock.model import Curve, Job, JobId, Snapshot
+from penstock.model import Action, Curve, Event, Job, JobId, Snapshot, View
 from penstock.model.job import PRIOR
 from penstock.records import Header, PolicySpec
 from penstock.units import show_count
@@ -21,10 +25,10 @@ from penstock.units import show_count
 log = logging.getLogger("penstock.controller")
 
 
-def with_arbitration(header: Header, config: Config) -> Header:
+def with_arbitration(header: Header, config: Config, watch: Watch = unwatched) -> Header:
     """Return the header of a live site: no decision is dropped, and I/O nodes come up one by one.
 
-    InputError: a policy can never decide live.
+    InputError: a policy can never decide live, or takes longer than `watch` allows.
     """
     if header.allocation is None:
         return header
@@ -37,11 +41,11 @@ def with_arbitration(header: Header, config: Config) -> Header:
         explore=section.explore,
         resources_up=False,
     )
-    check(header)
+    check(header, watch)
     return header
 
 
-def check(header: Header) -> None:
+def check(header: Header, watch: Watch = unwatched) -> None:
     """Raise InputError if a policy cannot decide even for a job of which everything is known."""
     assert header.allocation is not None
     arbiter = header.arbiter()
@@ -62,9 +66,11 @@ def check(header: Header) -> None:
         compute=1.0,
     )
     view = Snapshot.of([job], header.site)
+    _check_fallback(header, watch)
     try:
-        counts = core.allocate(arbiter.allocator, view)
-        core.place(arbiter.placer, view, counts, {})
+        with watch():
+            counts = answers.allocate(arbiter.allocator, view)
+            answers.place(arbiter.placer, view, counts, {})
     except InputError as error:
         raise InputError(
             f"allocation policy {header.allocation.policy!r} cannot decide for this site, even for "
@@ -72,16 +78,74 @@ def check(header: Header) -> None:
         ) from error
 
 
-class Allocations:
-    """What the arbiter of a site decided, for status, explain, metrics and the log."""
+def _check_fallback(header: Header, watch: Watch) -> None:
+    """Raise InputError if the fallback policy cannot decide for a job of which nothing is known."""
+    assert header.fallback is not None
+    name, policy = header.fallback.policy, header.fallback.make("allocation")
+    advice = "it is for jobs of which too little is known; name another, such as 'size'"
+    if why := getattr(policy, "offline", ""):
+        raise InputError(f"fallback policy {name!r} cannot run live: {why}")
+    if lacks := policy.needs - {"nodes"}:
+        raise InputError(f"fallback policy {name!r} needs {', '.join(sorted(lacks))}; {advice}")
+    try:
+        with watch():
+            answers.allocate(policy, Snapshot.of([Job(id="example", serial=0)], header.site))
+    except InputError as error:
+        raise InputError(
+            f"fallback policy {name!r} cannot decide for this site: {error}; {advice}"
+        ) from error
 
-    def __init__(self, header: Header, arbiter: Arbiter) -> None:
+
+class Allocations:
+    """What the arbiter of a site decided, for status, explain, metrics and the log.
+
+    What jobs that are not enforced would have is decided apart, as if all jobs were enforced.
+    """
+
+    def __init__(
+        self, header: Header, arbiter: Arbiter, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         assert header.allocation is not None
+        self.seconds = 0.0
+        """How long the last decision took."""
+        self.decides = False
+        """A decision is being made, or the last one raised an exception."""
+        self._clock = clock
         self.policy = header.allocation.policy
         self.placement = self.policy if header.placement is None else header.placement.policy
         self.fallback = OWN if header.fallback is None else header.fallback.policy
         self.arbiter = arbiter
-        arbiter.observe = self._log
+        arbiter.observe = self._decided
+        shown = header.arbiter(of_all=True)
+        assert shown is not None
+        self._shown = shown
+        shown.observe = self._would_be
+        self._enforced: set[JobId] = set()
+        self._reasons: Counter[str] = Counter()
+
+    def handle(self, event: Event, view: View) -> Sequence[Action]:
+        """Decide; what is decided for display leads to no action."""
+        began, self.decides = self._clock(), True
+        actions = self._decide(event, view)
+        self.seconds, self.decides = self._clock() - began, False
+        return actions
+
+    def _decide(self, event: Event, view: View) -> Sequence[Action]:
+        actions = self.arbiter.handle(event, view)
+        self._enforced = {id for id, job in view.jobs.items() if job.enforced}
+        # Whom it wakes when jobs are old enough is woken by the arbiter, too.
+        self._shown.handle(event, view)
+        return actions
+
+    @property
+    def name(self) -> str:
+        """The policies that decide, for people."""
+        return f"allocation policy {self.policy} with placement policy {self.placement}"
+
+    @property
+    def failures(self) -> int:
+        """Times that a policy raised an exception or returned an invalid value."""
+        return self.arbiter.failures + self._shown.failures
 
     def status(self, moves: int) -> AllocationStatus:
         """Return the policies, and totals."""
@@ -91,12 +155,13 @@ class Allocations:
             fallback=self.fallback,
             settle=self.arbiter.settle,
             moves=moves,
-            reasons={reason: self.arbiter.reasons[reason] for reason in REASONS},
+            reasons={reason: self._reasons[reason] for reason in REASONS},
         )
 
     def of(self, id: JobId, job: Job, now: float) -> JobAllocation | None:
         """Return what was decided for a job."""
-        allotment = self.arbiter.allotments.get(id)
+        decided_by = self.arbiter if job.enforced else self._shown
+        allotment = decided_by.allotments.get(id)
         if allotment is None:
             return None
         return JobAllocation(
@@ -114,7 +179,7 @@ class Allocations:
         match allotment.reason:
             case "policy" | "prior" | "placed-by-load":
                 return self.policy
-            case "unknown" | "failed":
+            case "unknown" | "failed" if not allotment.by_default:
                 return self.fallback
         return ""
 
@@ -138,15 +203,23 @@ class Allocations:
             known["nodes"] = show_count(job.nodes, "compute node")
         return known
 
-    def _log(self, id: JobId, allotment: Allotment) -> None:
+    def _decided(self, id: JobId, allotment: Allotment) -> None:
+        self._log(id, allotment, "decided")
+
+    def _would_be(self, id: JobId, allotment: Allotment) -> None:
+        if id not in self._enforced:
+            self._log(id, allotment, "decided (its mode is not enforce)")
+
+    def _log(self, id: JobId, allotment: Allotment, decided: str) -> None:
+        self._reasons[allotment.reason] += 1
         warns = allotment.error and allotment.reason in FALLBACKS
         why = f": {allotment.error}" if allotment.error else ""
         if allotment.lacks:
             why += f" (not known: {', '.join(allotment.lacks)})"
         log.log(
             logging.WARNING if warns else logging.INFO,
-            "job %s: I/O nodes %s decided, reason %s%s",
-            *(id, sorted(allotment.resources), allotment.reason, why),
+            "job %s: I/O nodes %s %s, reason %s%s",
+            *(id, sorted(allotment.resources), decided, allotment.reason, why),
         )
 
 

@@ -96,7 +96,9 @@ class Controller:
             set_weights=self._weights.set,
             path=self._path,
             assign=self._assign,
+            release=self._release,
             learn=self.archive.learn,
+            recall=self.archive.knowledge,
             clock=clock,
             wall_clock=wall_clock,
             emulated=deployment.emulate is not None,
@@ -255,6 +257,16 @@ class Controller:
                 "job %s is moved from I/O nodes %s to %s",
                 *(job.id, sorted(before), sorted(job.io_nodes)),
             )
+
+    def _release(self, id: JobId) -> None:
+        """Give a job that is no longer enforced all its I/O nodes back, unless it is pinned."""
+        job = self.jobs.running.get(id)
+        if job is None or job.pinned or (mapped := self.io_node_map.release(id)) is None:
+            return
+        self._push(id, mapped)
+        job.io_nodes = self.io_node_map.numbers(id)
+        self.history.changed(id)
+        log.info("job %s is no longer enforced: it gets all its I/O nodes", id)
 
     def _group(self, job: JobId) -> str | None:
         """Return the name of a job's queue at the I/O nodes; None: it is gone."""

@@ -47,7 +47,7 @@ def record_header(
         site=replace(
             config.site.site(),
             resources=max(io_nodes, 1),
-            direct=True,
+            direct=config.site.direct,
             file_systems=tuple(file_systems),
         ),
         sharing=PolicySpec(policy=config.sharing.policy, options=config.sharing.options),
@@ -107,6 +107,15 @@ def _possible(begin: messages.BeginJob, bandwidths: Mapping[int, float]) -> dict
             *(begin.executable, begin.user, ", ".join(map(str, left_out))),
         )
     return possible
+
+
+def refreshed(job: Job, begin: messages.BeginJob, knowledge: Knowledge) -> Job:
+    """Return a running job with what is known of its kind by now; its w_iter is the Manager's."""
+    now = policy_job(job.id, job.serial, begin, knowledge)
+    newer = ("curve", PRIOR, CLASS, WHY_UNKNOWN)
+    hints = {name: hint for name, hint in job.hints.items() if name not in newer}
+    hints |= {name: now.hints[name] for name in newer if name in now.hints}
+    return replace(job, curve=now.curve, volume=now.volume, compute=now.compute, hints=hints)
 
 
 def _median(spread: Spread | None) -> float | None:

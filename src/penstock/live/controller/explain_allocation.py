@@ -31,9 +31,10 @@ def allocation(job: JobRecord, status: messages.Status) -> Iterator[str]:
     if decided.why_unknown:
         yield f"Of its application {decided.why_unknown}."
     if decided.reason == "new":
+        share = f"a share of what other jobs leave, by {site.fallback}"
         yield (
-            f"Once it has run for {show_seconds(site.settle)} (allocation.settle), it gets a share "
-            f"of what other jobs leave, by {site.fallback}."
+            f"Once it has run for {show_seconds(site.settle)} (allocation.settle), it gets "
+            f"{share if decided.lacks else f'its share, by {site.policy}'}."
         )
 
 
@@ -49,9 +50,13 @@ def _given(decided: JobAllocation, site: AllocationStatus) -> str:
         "prior": f"{number}, {site.placement} chose which; a prior was used because too few of its "
         "own bandwidths are known",
         "placed-by-load": f"{number}; the least loaded serve, because {site.placement} {by_load}",
-        "new": f"a job gets one by default while {unknown}",
+        "new": f"a job gets one by default while {unknown}"
+        if lacks
+        else "a job that may be short moves no other: it gets what no other has been given, or one",
         "unknown": f"{fallback} {unknown}",
-        "failed": f"{fallback} {site.policy} failed ({decided.error})",
+        "failed": f"{fallback} {site.policy} failed ({decided.error})"
+        if decided.policy
+        else f"a job gets one by default, because the policies failed ({decided.error})",
         "explored": f"a number to learn its bandwidth with (allocation.explore){known}",
         "pinned": "it, or a person, asked for them",
         "unreachable": "no I/O node that it can reach is up",

@@ -18,6 +18,7 @@ class Assignment:
     stripe: int = 0
     user: str = ""
     local: bool = True  # the job is on the controller's host, and reaches Unix sockets there
+    served: tuple[int, ...] = ()  # all that it may use
     first: int = 0  # which of them its first process uses, counted around
 
     def reaches(self, node: Node) -> bool:
@@ -86,6 +87,7 @@ class IoNodeMap:
             stripe=self._stripe,
             user=user,
             local=local,
+            served=tuple(served),
             first=serial,
         )
         return self.map(job)
@@ -123,6 +125,14 @@ class IoNodeMap:
         own = self._jobs[job]
         first = 0 if in_order else own.first
         self._jobs[job] = replace(own, numbers=tuple(numbers), stripe=stripe, first=first)
+        return self.map(job)
+
+    def release(self, job: str) -> NodeMap | None:
+        """Give a running job all I/O nodes that it may use; None: it has them already."""
+        own = self._jobs[job]
+        if set(own.numbers) == set(own.served):
+            return None
+        self._jobs[job] = replace(own, numbers=own.served, stripe=self._stripe)
         return self.map(job)
 
     def node_up(self, node: Node) -> dict[str, NodeMap]:

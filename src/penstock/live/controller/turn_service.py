@@ -14,7 +14,7 @@ import msgspec
 
 from penstock.config import Config
 from penstock.config.sections import MODES
-from penstock.core.arbiter import EXPLORE
+from penstock.core.explorer import EXPLORE
 from penstock.core.ledger import knows
 from penstock.errors import InputError
 from penstock.identities import FileSystemId
@@ -22,6 +22,7 @@ from penstock.learn.observations import ObservedPhase
 from penstock.live.controller.arbitration import Allocations, with_arbitration
 from penstock.live.controller.core_inputs import policy_job, record_header
 from penstock.live.controller.file_system_turns import FileSystemTurns, waits_on
+from penstock.live.controller.fresh_knowledge import FreshKnowledge, Recall
 from penstock.live.controller.gate_slices import GateSlicer
 from penstock.live.controller.io_node_map import IoNodePath, same_count
 from penstock.live.controller.io_node_weights import OutOfTurn
@@ -45,6 +46,7 @@ from penstock.model import (
     Hold,
     Job,
     JobId,
+    JobsChanged,
     NodeDown,
     NodeUp,
     Pinned,
@@ -78,7 +80,9 @@ class TurnService:
         set_weights: Callable[[Mapping[JobId, float], OutOfTurn], None],
         path: Callable[[JobId], IoNodePath],
         assign: Callable[[Assign], None],
+        release: Callable[[JobId], None] = lambda _: None,
         learn: Callable[[Job, int, ObservedPhase], None] = lambda *_: None,
+        recall: Recall = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         emulated: bool = False,
@@ -86,8 +90,9 @@ class TurnService:
     ) -> None:
         """`send` sends a message to a job, `set_weights` the weights of jobs to the I/O nodes.
         `path` returns the I/O nodes that a job can use now, `learn` takes each phase that is over
-        with the number of I/O nodes that its job had from its beginning to its end. `watch` ends
-        decisions that take too long.
+        with the number of I/O nodes that its job had from its beginning to its end, `recall`
+        returns what is known of a job's application. `release` gives a job all I/O nodes that it
+        reaches. `watch` ends decisions that take too long.
         """
         self._watch = watch
         self._clock = clock
@@ -99,7 +104,7 @@ class TurnService:
             file_systems=file_systems,
             emulated=emulated,
         )
-        self.header = with_arbitration(header, config)
+        self.header = with_arbitration(header, config, watch)
         knows(config.sharing.sharing().needs)
         config.live.check_partitions(io_nodes)
         if config.sharing.scope == "io-node" and not io_nodes:
@@ -108,9 +113,10 @@ class TurnService:
                 "sharing.scope = 'file-system'"
             )
         arbiter = self.header.arbiter()
-        self.allocations = None if arbiter is None else Allocations(self.header, arbiter)
+        self.allocations = None if arbiter is None else Allocations(self.header, arbiter, clock)
         """What was decided on jobs' I/O nodes; None: nothing is."""
-        self.turns = Turns(*self.header.manager(arbiter))
+        arbitrate = None if self.allocations is None else self.allocations.handle
+        self.turns = Turns(*self.header.manager(arbitrate))
         self.policy = config.sharing.policy
         self._live = config.live
         self.modes = Modes(config.live.mode, config.live.users)
@@ -119,12 +125,16 @@ class TurnService:
         # the last heartbeat that it received, which may be later than its own last message.
         self.silence = max(SILENCE, self.lease + COUNTER_INTERVAL + LATENESS)
         self.waits = TurnWaits()
-        self.failures = 0
-        """Times that the policy raised an exception or returned an invalid value."""
+        self._failures = 0  # of the sharing policy
         self.weights: dict[JobId, float] = {}
         """The weights that the I/O nodes were sent."""
         self._send, self._set_weights, self._assign = send, set_weights, assign
-        self._path, self._learn = path, learn
+        self._path, self._learn, self._release = path, learn, release
+        self._fresh = (
+            None
+            if arbiter is None
+            else FreshKnowledge(arbiter, self.turns.manager.jobs, self._entry, recall)
+        )
         self._by_io_node = config.sharing.scope == "io-node"
         self._out_of_turn: dict[ResourceId, set[JobId]] = {}
         """What the I/O nodes were sent, by I/O node."""
@@ -165,14 +175,36 @@ class TurnService:
     def open_gates(self) -> None:
         """Open every gate for good: the controller ends."""
         self.modes.kill_switch = True
-        self._modes_changed()
+        self._open_gates()
 
     def _modes_set(self) -> None:
         if self._record_writer is not None:
             self._record_writer.set_modes(self.modes.site, self.modes.users)
         self._modes_changed()
 
+    @property
+    def failures(self) -> int:
+        """Times that a policy raised an exception or returned an invalid value."""
+        return self._failures + (0 if self.allocations is None else self.allocations.failures)
+
     def _modes_changed(self) -> None:
+        self._open_gates()
+        if self.allocations is None:
+            return
+        changed = tuple(
+            replace(job, enforced=not job.enforced)
+            for job in self.turns.manager.jobs.values()
+            if job.enforced != (self.modes.of(job.user) == "enforce")
+        )
+        if changed:
+            event = JobsChanged(time=self._clock(), jobs=changed)
+            self._decide(partial(self.turns.resources_changed, event))
+        for job in changed:
+            for member in () if job.enforced else self.members(job.id):
+                self._release(member)
+
+    def _open_gates(self) -> None:
+        """Open or close the gates by the modes."""
         self._send_heartbeats(self._jobs.values())
         for id, state in self.turns.states.items():
             if state.phase is not None:
@@ -185,9 +217,6 @@ class TurnService:
         self._send_weights(
             {id: 1.0 for id in self.weights if self.modes.of(users[id]) != "enforce"}
         )
-        if self.allocations is not None:  # what was only shown until now
-            for id, resources in self.allocations.arbiter.assigned.items():
-                self._give(Assign(job=id, resources=resources))
 
     # Jobs and their phases.
 
@@ -206,6 +235,8 @@ class TurnService:
         model = replace(model, host=job.host, partition=self._live.tied(job.begin.partition))
         if self.modes.of(job.begin.user) == "enforce":
             model = replace(model, hints={**model.hints, EXPLORE: 1.0})
+        else:
+            model = replace(model, enforced=False)
         if job.pinned:
             self.pinned(job)
         volume = job.begin.hints.volume or model.volume
@@ -252,6 +283,8 @@ class TurnService:
         if (last := self._multi_host.leave(job.id)) is not None:
             if (unreported := self._unreported_wait(last)) is not None:
                 self._count_wait(last.id, unreported)
+            if self._fresh is not None:
+                self._fresh.ended(last.id)
             self._decide(partial(self.turns.ended, self._clock(), last.id))
 
     def ended_elsewhere(self, job: JobId) -> None:
@@ -434,13 +467,15 @@ class TurnService:
 
     def _decide(self, decide: Callable[[], Sequence[Action | Release]]) -> None:
         began = self._clock()
+        if self.allocations is not None:
+            self.allocations.seconds, self.allocations.decides = 0.0, False
         try:
             with self._watch():
                 actions = decide()
         except BaseException as error:  # a policy may raise anything, and no job may wait for it
-            self.failures += 1
+            self._failures += 1
             text = failure_text(self._watch, self.turns.manager.rule.policy, error)
-            log.error("policy %s failed; waiting jobs go on without a turn\n%s", self.policy, text)
+            log.error("%s failed; waiting jobs go on without a turn\n%s", self._at_fault(0.0), text)
             actions = self.turns.release_all(self._clock())
             for id in filter(self._has_other_turns, self.turns.states):
                 self._tell_turn(id)
@@ -448,7 +483,7 @@ class TurnService:
             log.warning(
                 "slow policy: a decision of %s took %.2g s; all gates open after %g s without a "
                 "heartbeat, and none is sent meanwhile",
-                *(self.policy, seconds, self.lease),
+                *(self._at_fault(seconds), seconds, self.lease),
             )
         for slicer in self._slicers.values():
             slicer.changed()
@@ -519,6 +554,15 @@ class TurnService:
         state = self.turns.states.get(id)
         return None if state is None else state.phase
 
+    def _at_fault(self, seconds: float) -> str:
+        """Name the policy that failed, or took the larger part of a decision's seconds."""
+        allocations = self.allocations
+        if allocations is not None and (
+            allocations.decides or allocations.seconds > seconds / 2 > 0
+        ):
+            return allocations.name
+        return f"sharing policy {self.policy}"
+
     def _give(self, assign: Assign) -> None:
         """Give all members of a job its I/O nodes."""
         for member in self.members(assign.job):
@@ -551,18 +595,31 @@ class TurnService:
         ended = None if whole is None else whole.end_phase(member, report, self._clock())
         if whole is not None and ended is not None:
             self._count_wait(whole.id, ended.waited)
-            self._observe(whole.id, ended)
+            changed = self._observe(whole.id, ended)
             self._decide(partial(self.turns.phase_ended, self._clock(), whole.id, ended))
+            if changed:
+                event = JobsChanged(time=self._clock(), jobs=changed)
+                self._decide(partial(self.turns.resources_changed, event))
 
-    def _observe(self, id: JobId, report: PhaseReport) -> None:
-        """Learn from a phase that is over, if its job had the same I/O nodes all the time."""
+    def _observe(self, id: JobId, report: PhaseReport) -> tuple[Job, ...]:
+        """Learn from a phase that is over, if its job had the same I/O nodes all the time.
+
+        Return the jobs of which more is known now.
+        """
         state = self.turns.states[id]
         phase = state.phase
         if phase is None or phase.number != report.number or report.small:
-            return
+            return ()
         count = same_count(phase.paths)
-        if count is not None and phase.paths == self._paths(id):
-            self._learn(self.turns.manager.jobs[id], count, state.observation(phase, report))
+        if count is None or phase.paths != self._paths(id):
+            return ()
+        observation = state.observation(phase, report)
+        self._learn(self.turns.manager.jobs[id], count, observation)
+        return () if self._fresh is None else self._fresh.observed(id, count, observation)
+
+    def _entry(self, id: JobId) -> JobEntry:
+        """Return one of a job's members."""
+        return self._jobs[min(self._multi_host.by_id[id].members)]
 
     def _resources(
         self, whole: MultiHostJob, paths: Mapping[JobId, IoNodePath]

@@ -37,6 +37,7 @@ from penstock.model import (
     Job,
     JobEnded,
     JobId,
+    JobsChanged,
     JobStarted,
     NodeDown,
     NodeUp,
@@ -234,8 +235,8 @@ class Turns:
         """The time of an earlier WakeAt has come."""
         return self._handle(Woke(time=now))
 
-    def resources_changed(self, event: NodeUp | NodeDown | Pinned) -> list[Action]:
-        """A resource comes or goes, or a job is pinned to some."""
+    def resources_changed(self, event: NodeUp | NodeDown | Pinned | JobsChanged) -> list[Action]:
+        """A resource comes or goes, a job is pinned to some, or jobs are known better."""
         return self._handle(event)
 
     def release_overdue(self, now: float, longest: float) -> list[Release]:

@@ -114,7 +114,8 @@ class ControllerMetrics(Collector):
         yield _total("record_failed", "Failed writes to the record.", measures.record_failures)
         yield _total(
             "policy_failures",
-            "Times that the policy raised an exception or returned an invalid result.",
+            "Times that a policy (sharing, allocation, placement, fallback) raised an exception or "
+            "returned an invalid result.",
             status.policy_failures,
         )
 

@@ -399,7 +399,7 @@ class Status(Message, frozen=True, kw_only=True):
     directories: dict[str, list[str]] = {}
     """By job: where it wrote outside the roots; of jobs whose paths the requester may know."""
     refused: int = 0  # connections, jobs and requests since the controller started
-    policy_failures: int = 0  # times that the policy raised an exception or gave invalid answers
+    policy_failures: int = 0  # times that a policy raised an exception or gave invalid answers
     dropped_observations: int = 0  # of phases whose figures cannot be true
 
 

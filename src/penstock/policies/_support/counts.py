@@ -29,7 +29,7 @@ class CurveAllocator:
         direct = site.direct and self.goes_direct
         if job.curve is None:
             return ([0] if direct else []) + list(range(1, site.resources + 1))
-        counts = job.curve.choices(site.resources, measured=self.measured, direct=direct)
+        counts = list(_choices(job.curve, site.resources, self.measured, direct))
         if not counts:
             raise InputError(
                 f"job {job.id!r} has a curve at {list(job.curve.counts)}, none possible "
@@ -61,8 +61,18 @@ class CurveAllocator:
 
 
 @lru_cache(maxsize=8192)
+def _choices(curve: Curve, most: int, measured: bool, direct: bool) -> tuple[int, ...]:
+    """Return the counts of a curve: the same at every decision while the site stays the same."""
+    return tuple(curve.choices(most, measured=measured, direct=direct))
+
+
+@lru_cache(maxsize=8192)
 def _options(
-    curve: Curve, counts: tuple[int, ...], nodes: int, compute: float | None, volume: float | None
+    curve: Curve,
+    counts: tuple[int, ...],
+    nodes: int,
+    compute: float | None,
+    volume: float | None,
 ) -> Options:
     """Return the options of a job: the same at every decision while it runs."""
     return Options.of(

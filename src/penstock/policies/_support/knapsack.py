@@ -9,6 +9,8 @@ from penstock.policies._support import _knapsack
 
 Class = Sequence[tuple[int, float]]
 """Items as (weight, value)."""
+Table = tuple[NDArray[np.int32], NDArray[np.float64]]
+"""Their weights and their values."""
 
 
 def solve(classes: Sequence[Class], capacity: int) -> list[int] | None:
@@ -20,6 +22,23 @@ def solve(classes: Sequence[Class], capacity: int) -> list[int] | None:
     items = np.empty(len(classes), np.int32)
     feasible = _knapsack.solve(*_arrays(classes), capacity, items)
     return items.tolist() if feasible else None
+
+
+def table(items: Class) -> Table:
+    """Return the items of a class as arrays, for `solve_tables`."""
+    weights, values = zip(*items, strict=True)
+    return np.array(weights, np.int32), np.array(values, np.float64)
+
+
+def solve_tables(classes: Sequence[Table], capacity: int) -> list[int] | None:
+    """Solve the same, of classes whose arrays are at hand."""
+    if not classes:
+        return []
+    items = np.empty(len(classes), np.int32)
+    weights, values = zip(*classes, strict=True)
+    offsets = np.cumsum([0, *map(len, weights)])
+    arrays = offsets, np.concatenate(weights), np.concatenate(values)
+    return items.tolist() if _knapsack.solve(*arrays, capacity, items) else None
 
 
 def totals(classes: Sequence[Class], sets: ArrayLike, capacity: int) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ compares with what the job has.
 import heapq
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 from penstock.model import JobId, View
@@ -44,14 +45,29 @@ class TCpu(CurveAllocator):
         return {name: int(o.counts[index]) for (name, o), index in counts}
 
 
+@lru_cache(maxsize=8192)
+def _tables(
+    o: Options,
+) -> tuple[list[float], list[float], list[float | None], int, int]:
+    """Return I/O-Stress and CPUload by index, the least stress after each, n_sys and n_perf.
+
+    They are the same at every decision while a job runs.
+    """
+    stress: list[float] = o.stress.tolist()
+    last = o.index(o.n_perf)
+    least: list[float | None] = [None] * len(stress)
+    for i in range(last - 1, -1, -1):
+        after = least[i + 1]
+        least[i] = stress[i + 1] if after is None else min(stress[i + 1], after)
+    return stress, o.cpu.tolist(), least, o.index(o.n_sys), last
+
+
 class Candidate:
     """A job: the count it has, and the next one that it would take at some I/O-load."""
 
     def __init__(self, o: Options, *, resources: int, strict: bool) -> None:
-        self.stress: list[float] = o.stress.tolist()
-        self._cpu: list[float] = o.cpu.tolist()
+        self.stress, self._cpu, self._least_after, self.now, self._last = _tables(o)
         self._resources, self._strict = resources, strict
-        self.now, self._last = o.index(o.n_sys), o.index(o.n_perf)
         self.looks = 0
         """How often it looked; what an earlier look found is void."""
 
@@ -63,6 +79,11 @@ class Candidate:
         """
         self.looks += 1
         stress, cpu, tried = self.stress, self._cpu, self.now
+        least = self._least_after[self.now]
+        if least is None:
+            return self.now, -1.0, None, None
+        if load + (least_rise := (least - stress[self.now]) / self._resources) > 1:
+            return self.now, -1.0, None, least_rise  # no count is possible
         fits: float | None = None
         exceeds: float | None = None
         for i in range(self.now + 1, self._last + 1):

@@ -5,10 +5,11 @@ far: paper io-resources, Section IV-B.
 """
 
 import heapq
+from functools import lru_cache
 from typing import ClassVar
 
 from penstock.errors import InputError
-from penstock.model import Job, View
+from penstock.model import Curve, Job, View
 from penstock.model.load import io_stress, io_time
 from penstock.policies.base import NOBODY, Counts, Placement
 
@@ -41,5 +42,10 @@ class GreedyClairvoyant:
                 f"job {job.id!r} lacks a curve, volume or compute time, which greedy-clairvoyant "
                 "needs; use greedy-non-clairvoyant"
             )
-        io = io_time(job.volume, job.curve.bandwidth(count))
-        return float(io_stress(1, job.compute, io))
+        return _ratio(job.curve, job.volume, job.compute, count)
+
+
+@lru_cache(maxsize=8192)
+def _ratio(curve: Curve, volume: float, compute: float, count: int) -> float:
+    """Return the I/O ratio: the same at every decision while a job keeps its count."""
+    return float(io_stress(1, compute, io_time(volume, curve.bandwidth(count))))

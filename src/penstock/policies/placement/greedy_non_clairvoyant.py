@@ -6,6 +6,7 @@ far. It needs to know nothing but the counts: paper io-resources, Section IV-B.
 
 import heapq
 from collections import Counter
+from itertools import chain
 from typing import ClassVar
 
 from penstock.model import View
@@ -19,7 +20,7 @@ class GreedyNonClairvoyant:
 
     def place(self, view: View, counts: Counts, staying: Placement = NOBODY) -> Placement:
         """Return resources for every job, the next ones in the round."""
-        before = Counter(r for places in staying.values() for r in places)
+        before = Counter(chain.from_iterable(staying.values()))
         jobs_on = [(before[r], r) for r in range(view.site.resources)]
         heapq.heapify(jobs_on)
         places = {}

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from penstock import registry
-from penstock.core import arbiter
+from penstock.core import answers
 from penstock.data import mn4_patterns
 from penstock.errors import InputError
 from penstock.model import Context, Job, ReadOnlyView, Request, Site, Snapshot
@@ -277,7 +277,7 @@ def _allocation(make: Callable[[], Any]) -> Iterator[str]:
         view = sample_jobs(direct=direct)
         where = "with direct access" if direct else "without direct access"
         try:
-            counts = arbiter.allocate(make(), view)
+            counts = answers.allocate(make(), view)
         except InputError as error:
             # A policy may say that it is only for sites with direct access.
             if direct or "direct" not in str(error):
@@ -294,8 +294,8 @@ def _placement(make: Callable[[], Any]) -> Iterator[str]:
     moving = {"j2": 2, "j3": 1}
     for request, before in ((counts, {}), (moving, staying)):
         try:
-            first = arbiter.place(make(), view, request, before)
-            if first != arbiter.place(make(), view, request, before):
+            first = answers.place(make(), view, request, before)
+            if first != answers.place(make(), view, request, before):
                 yield "the same view gets different places"
         except InputError as error:
             yield str(error)

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.campaign.policy_file import PolicyFile, policy_errors
 from penstock.config.sections import AllocationSection, PlacementSection
-from penstock.core import arbiter
+from penstock.core import answers
 from penstock.errors import InputError
 from penstock.model import Job, Site, Snapshot
 from penstock.sim.evaluate.gains import Metrics
@@ -53,8 +53,8 @@ class Division:
         allocator, placer = self._policies()
         snapshot = Snapshot.of(list(jobs if known is None else known), site)
         with policy_errors(self.allocation.policy, self.placement.policy):
-            counts = arbiter.allocate(allocator, snapshot)
-            places = arbiter.place(placer, snapshot, counts, {})
+            counts = answers.allocate(allocator, snapshot)
+            places = answers.place(placer, snapshot, counts, {})
         return measure(jobs, site, [tuple(sorted(places[job.id])) for job in jobs])
 
     def _policies(self) -> tuple[Any, Any]:

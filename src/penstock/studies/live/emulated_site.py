@@ -147,6 +147,7 @@ class EmulatedSite:
         placement: str = OWN,
         nodes: int,
         options: Mapping[str, object] | None = None,
+        settle: str = "10 s",
     ) -> Iterator[None]:
         """Run a controller in mode enforce with an allocation policy, on `nodes` compute nodes."""
         controller = launcher.up(
@@ -160,7 +161,9 @@ class EmulatedSite:
                 config=Config(
                     site=SiteSection(nodes=nodes),
                     sharing=SharingSection(policy="fair-share"),
-                    allocation=AllocationSection(policy=allocation, options=dict(options or {})),
+                    allocation=AllocationSection(
+                        policy=allocation, options=dict(options or {}), settle=settle
+                    ),
                     placement=PlacementSection(policy=placement),
                     live=LiveSection(mode="enforce"),
                 ),

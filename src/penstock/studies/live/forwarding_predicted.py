@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from penstock import registry
-from penstock.core import arbiter
+from penstock.core import answers
 from penstock.core.arbiter import Arbiter
 from penstock.model import Curve, Job, JobId, Site, Snapshot, View
 from penstock.sim.engine import simulate
@@ -29,7 +29,7 @@ def allocated(
         for k, (name, curve) in enumerate(curves.items())
     ]
     site = Site(nodes=NODES, resources=IO_NODES)
-    return arbiter.allocate(registry.policy("allocation", "mckp"), Snapshot.of(jobs, site))
+    return answers.allocate(registry.policy("allocation", "mckp"), Snapshot.of(jobs, site))
 
 
 class All:

@@ -19,7 +19,7 @@ from penstock import registry
 from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
-from penstock.core import arbiter
+from penstock.core import answers
 from penstock.learn.imported import Imported, ImportedApplication
 from penstock.live.protocol.users import name_of
 from penstock.model import Curve, Job, Site, Snapshot
@@ -219,8 +219,8 @@ def offline_places(
 ) -> dict[str, tuple[int, ...]]:
     """Return what `penstock allocate` and `penstock place` give for the same jobs."""
     view = Snapshot.of(members, SITE)
-    counts = arbiter.allocate(registry.policy("allocation", allocator, MEASURED), view)
-    return arbiter.place(registry.policy("placement", placer), view, counts, {})
+    counts = answers.allocate(registry.policy("allocation", allocator, MEASURED), view)
+    return answers.place(registry.policy("placement", placer), view, counts, {})
 
 
 def slowdown(members: Sequence[Job], times: Mapping[str, Times]) -> float:
