@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from records.random_days import RecordedClock, header, run, write
 
 from penstock.model import (
@@ -299,6 +300,18 @@ def test_a_job_that_asked_for_its_io_nodes_keeps_them(penstock: Any, directory: 
     ).json
     assert result["policies"]["mckp"]["makespan"] == pytest.approx(12.0)
     assert result["policies"]["mckp"]["decisions"]["reasons"] == {"pinned": 1}
+
+
+@pytest.mark.parametrize(("scope", "said"), [("file-system", True), ("io-node", False)])
+def test_what_turns_were_taken_on_is_what_the_header_says(
+    penstock: Any, directory: Path, scope: str, said: bool
+) -> None:
+    made = structs.replace(live(scope=scope), sharing=PolicySpec(policy="exclusive-fcfs"))
+    events = [*UP, JobStarted(time=1.0, job=job()), *phase("a", 10.0, 11.0, 1.0)]
+    path = written(directory, made, [*events, JobEnded(time=11.0, job="a")])
+    result = penstock("what-if", path, "--allocation", "one", "--json").json
+    notes = result["record"]["notes"]
+    assert any("turns were of the whole file system" in note for note in notes) is said
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,8 @@ def notes(header: Header, ran: Ran) -> list[str]:
         "holds where I/O nodes are slower than the file system"
     ]
     live = header.source in ("live", "emulated") and header.site.resources > 1
-    if live and ran.mode == ENFORCE and ran.policy != UNMANAGED:
+    of_file_system = header.scope == "file-system"
+    if live and of_file_system and ran.mode == ENFORCE and ran.policy != UNMANAGED:
         texts.append(
             "turns were of the whole file system; the simulation gives them for each I/O node"
         )
