@@ -302,6 +302,19 @@ def test_a_job_that_asked_for_its_io_nodes_keeps_them(penstock: Any, directory: 
     assert result["policies"]["mckp"]["decisions"]["reasons"] == {"pinned": 1}
 
 
+def test_a_policy_that_no_site_runs_is_marked(penstock: Any, directory: Path) -> None:
+    """The best of all was once recommended, and then refused by `penstock up`."""
+    path = recorded(directory, "one", STEEP, FLAT)
+    chosen = ("what-if", str(path), "--allocation", "oracle,mckp")
+    policies = penstock(*chosen, "--json").json["policies"]
+    assert "it gives jobs more than a site has" in policies["oracle"]["simulated_only"]
+    assert policies["mckp"]["simulated_only"] is None
+    out = penstock(*chosen).out
+    assert "oracle (simulated only" in out
+    assert "oracle: simulated only; 'penstock up' refuses it: " in out
+    assert "mckp (simulated only" not in out
+
+
 @pytest.mark.parametrize(("scope", "said"), [("file-system", True), ("io-node", False)])
 def test_what_turns_were_taken_on_is_what_the_header_says(
     penstock: Any, directory: Path, scope: str, said: bool

@@ -103,7 +103,8 @@ def _show_policies(result: Mapping[str, Any]) -> None:
             for m in COLUMNS
         ]
         gain = _percent(figures["gain"]["utilization"]) if beyond["utilization"] else none
-        rows.append((name, cells[0], "ran" if name == ran else gain, *cells[1:]))
+        shown = f"{name} (simulated only)" if figures["simulated_only"] else name
+        rows.append((shown, cells[0], "ran" if name == ran else gain, *cells[1:]))
     utilization, *others = COLUMNS.values()
     emit_table(("policy, simulated", utilization, "gain", *others), rows)
     starred = any(cell.endswith("*") for _, *cells in rows for cell in cells)
@@ -124,8 +125,11 @@ def _show_jobs(result: Mapping[str, Any], whole: str) -> None:
 
 
 def _show_decisions(result: Mapping[str, Any]) -> None:
-    """Say for how many jobs a policy knew too little, and what."""
+    """Say which policies no site runs, and for how many jobs one knew too little, and what."""
     for name, figures in result["policies"].items():
+        if figures["simulated_only"]:
+            refusal = figures["simulated_only"]
+            click.echo(f"{name}: simulated only; 'penstock up' refuses it: {refusal}")
         decisions = figures.get("decisions")
         if not decisions or not decisions["jobs_by_fallback"]:
             continue

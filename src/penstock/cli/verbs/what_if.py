@@ -20,6 +20,7 @@ from penstock.cli.common.options import (
     typed,
 )
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.refused_live import refused_live
 from penstock.cli.common.workload_files import as_live, knowledge
 from penstock.config import Loaded
 from penstock.errors import InputError, error_prefix
@@ -267,7 +268,8 @@ def _simulate_allocation(record: Record, loaded: Loaded, options: Options) -> di
             )
     notes += what_if_allocation.notes(header, sharing)
     notes += _left_out(record, recording, sharing)
-    result = compared.result.as_json()
+    refused = refused_live({name: headers[name] for name in compared.decisions})
+    result = replace(compared.result, simulated_only=refused).as_json()
     for policy, decisions in compared.decisions.items():
         result["policies"][policy]["decisions"] = decisions.as_json()
     answer = {
