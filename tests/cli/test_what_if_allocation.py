@@ -126,7 +126,7 @@ def test_jobs_without_a_curve_are_counted_and_said_per_policy(
     assert decisions["mckp"]["jobs_by_fallback"] == 2
     assert decisions["size"]["unmet_needs"] == {}
     out = penstock(*chosen).out
-    assert "note: 2 jobs without a known curve: the I/O takes as long as recorded" in out
+    assert "note: 2 jobs without a known curve at the number of I/O nodes that it had" in out
     assert "mckp: 2 jobs by the fallback policy; not known: curve of 2 jobs" in out
 
 
@@ -300,6 +300,23 @@ def test_a_job_that_asked_for_its_io_nodes_keeps_them(penstock: Any, directory: 
     ).json
     assert result["policies"]["mckp"]["makespan"] == pytest.approx(12.0)
     assert result["policies"]["mckp"]["decisions"]["reasons"] == {"pinned": 1}
+
+
+def test_policies_know_what_the_controller_knew(penstock: Any, directory: Path) -> None:
+    """A curve at one I/O node, of a job that had two: its lengths cannot be converted, but it was
+    known, and so was w_iter; both were once "not known"."""
+    known = replace(job(), curve=Curve.of({1: 500.0, 2: 1000.0}), w_iter=10.0)
+    beyond = replace(job("b", 2), curve=Curve.of({1: 500.0}), w_iter=10.0)
+    made = structs.replace(live(mode="observe"), learn={})
+    events: list[Event] = [*UP, JobStarted(time=1.0, job=known), JobStarted(time=1.0, job=beyond)]
+    events += [*phase("a", 10.0, 11.0, 1.0), *phase("b", 20.0, 21.0, 1.0)]
+    events += [JobEnded(time=21.0, job=name) for name in "ab"]
+    path = written(directory, made, events)
+    result = penstock("what-if", path, "--allocation", "mckp,search", "--json").json
+    assert result["record"]["knowledge"] == "learned"
+    assert result["policies"]["mckp"]["decisions"]["unmet_needs"] == {}
+    assert result["policies"]["search"]["decisions"]["unmet_needs"] == {}
+    assert result["record"]["cuts"]["jobs_without_curve"] == 1
 
 
 def test_a_policy_that_no_site_runs_is_marked(penstock: Any, directory: Path) -> None:

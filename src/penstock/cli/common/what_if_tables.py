@@ -26,7 +26,8 @@ CUTS: Mapping[str, tuple[str, str]] = {
     "jobs_without_io": ("job", "had no I/O phase, counted as computing"),
     "jobs_without_curve": (
         "job",
-        "without a known curve: the I/O takes as long as recorded on any number of I/O nodes",
+        "without a known curve at the number of I/O nodes that it had, or at another: the I/O "
+        "takes as long as recorded on any number",
     ),
     "phases": ("phase", "left out: the record has only a part"),
     "phases_direct": ("phase", "did direct I/O, counted as computing"),

@@ -23,6 +23,7 @@ from penstock.errors import InputError
 from penstock.model import (
     Action,
     Event,
+    Job,
     JobId,
     JobStarted,
     NodeDown,
@@ -192,22 +193,28 @@ def _simulate(
     if arbiter is None:
         return task.measure(recording.workload, sharing)
     arbiter.observe = decisions.note
-    recorded = AsRecorded(arbiter, recording.changes, recording.pinned)
+    # Exact or noisy knowledge, on request, is of the simulation; learned is what was known then.
+    known = recording.known if task.knowledge.kind == "learned" else {}
+    recorded = AsRecorded(arbiter, recording.changes, recording.pinned, known)
     outcome = replace(task, arbiter=lambda: recorded).measure(recording.workload, sharing)
     decisions.moves = arbiter.moves
     return outcome
 
 
 class AsRecorded:
-    """An arbiter that hears of I/O nodes that come and go, and of jobs that asked for some."""
+    """An arbiter that hears of I/O nodes that come and go, and of jobs that asked for some.
+
+    It is told of jobs what the controller knew of them when they began.
+    """
 
     def __init__(
         self,
         arbiter: Arbiter,
         changes: Sequence[NodeUp | NodeDown],
         pinned: Mapping[JobId, tuple[int, ...]],
+        known: Mapping[JobId, Job],
     ) -> None:
-        self._arbiter = arbiter
+        self._arbiter, self._known = arbiter, known
         self._changes = sorted(changes, key=lambda change: change.time)
         self._pinned = pinned
         self._began = False
@@ -215,6 +222,10 @@ class AsRecorded:
     def handle(self, event: Event, view: View) -> Sequence[Action]:
         """Return the assignments that follow from an event, and from what happened until then."""
         actions: list[Action] = []
+        if self._known:
+            view = _AsKnown(view, {id: self._told(job) for id, job in view.jobs.items()})
+            if isinstance(event, JobStarted):
+                event = replace(event, job=self._told(event.job))
         if not self._began:
             self._began = True
             empty = Snapshot.of([], view.site)
@@ -230,10 +241,28 @@ class AsRecorded:
             actions += self._arbiter.handle(replace(change, time=event.time), view)
         return actions
 
+    def _told(self, job: Job) -> Job:
+        """Return a job with what the controller knew of it."""
+        known = self._known.get(job.id)
+        if known is None:
+            return job
+        w_iter = job.w_iter if known.w_iter is None else known.w_iter
+        return replace(known, id=job.id, serial=job.serial, w_iter=w_iter)
+
     def _due(self, now: float) -> list[NodeUp | NodeDown]:
         due = [change for change in self._changes if change.time <= now]
         self._changes = self._changes[len(due) :]
         return due
+
+
+class _AsKnown:
+    """A host's view, with other knowledge of its jobs."""
+
+    def __init__(self, view: View, jobs: Mapping[JobId, Job]) -> None:
+        self.site, self.now, self.jobs = view.site, view.now, jobs
+        self.progress, self.age, self.work_left = view.progress, view.age, view.work_left
+        self.io_done, self.expected = view.io_done, view.expected
+        self.done, self.remaining = view.done, view.remaining
 
 
 def notes(header: Header, ran: Ran) -> list[str]:

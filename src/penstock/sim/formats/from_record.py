@@ -16,7 +16,7 @@ as another one; a job without any complete phase besides is left out.
 By I/O node, to simulate other allocations: a job's resources are the I/O nodes that it had most
 often. A phase beside others takes its bytes over the bandwidth that the job's curve has at the
 number that it had; one at another number is converted by the curve. A job whose curve does not have
-these numbers, or no other, counts without a curve.
+these numbers, or no other, counts without a curve; policies see it all the same (`known`).
 """
 
 from collections import Counter
@@ -107,6 +107,8 @@ class Recording:
     """By I/O node: when which one came or went."""
     pinned: Mapping[JobId, tuple[ResourceId, ...]] = field(default_factory=dict)
     """By I/O node: those that jobs of the workload, or people, asked for."""
+    known: Mapping[JobId, Job] = field(default_factory=dict)
+    """By I/O node: the jobs of the workload as the controller knew them when they began."""
 
 
 def load(record: Record, site: Site | None = None, *, by_io_node: bool = False) -> Recording:
@@ -138,6 +140,7 @@ def load(record: Record, site: Site | None = None, *, by_io_node: bool = False) 
     # What a site declares is the bandwidth of its file system.
     declared = header.site.bandwidth if header.scope == "file-system" else None
     bandwidth = _fit(traces, worked, declared, by_curve=by_io_node)
+    known = [trace.job for trace in worked]
     if by_io_node:
         for trace in worked:
             _convert(trace)
@@ -167,6 +170,7 @@ def load(record: Record, site: Site | None = None, *, by_io_node: bool = False) 
         notes=tuple(record.notes),
         changes=() if io_nodes is None else io_nodes.changes,
         pinned={} if io_nodes is None else _pinned(workload, worked, io_nodes),
+        known={workload.id(j): job for j, job in enumerate(known)} if by_io_node else {},
     )
 
 
