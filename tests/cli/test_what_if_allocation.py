@@ -319,6 +319,27 @@ def test_policies_know_what_the_controller_knew(penstock: Any, directory: Path) 
     assert result["record"]["cuts"]["jobs_without_curve"] == 1
 
 
+def test_all_allocations_have_one_baseline_per_job(penstock: Any, directory: Path) -> None:
+    """A job that had one I/O node twice and then two: its I/O takes 2 s alone on one, 1 s on two.
+
+    Recorded, 5 s of I/O for 6 s alone: less than 1, as the docs, the table and the JSON say.
+    """
+    events: list[Event] = [UP[0], JobStarted(time=1.0, job=job())]
+    events += [*phase("a", 10.0, 12.0, 2.0), *phase("a", 20.0, 22.0, 2.0)]
+    events += [UP[1], *phase("a", 30.0, 31.0, 1.0), JobEnded(time=31.0, job="a")]
+    events[6] = replace(UP[1], time=25.0)
+    path = written(directory, live(), events)
+    result = penstock("what-if", path, "--allocation", "one,own", "--json").json
+    check, policies = result["model_check"]["io_slowdown"], result["policies"]
+    assert result["ran"] == "where-known"
+    assert check["recorded"] == pytest.approx(5 / 6)
+    assert check["simulated"] == pytest.approx(5 / 6)
+    for other in ("one", "own"):
+        assert policies[other]["io_slowdown"] == pytest.approx(1.0)
+    assert "most often" in result["baseline"]
+    assert "a slowdown below 1" in penstock("what-if", path, "--allocation", "one").out
+
+
 def test_a_policy_that_no_site_runs_is_marked(penstock: Any, directory: Path) -> None:
     """The best of all was once recommended, and then refused by `penstock up`."""
     path = recorded(directory, "one", STEEP, FLAT)

@@ -276,6 +276,7 @@ def _simulate_allocation(record: Record, loaded: Loaded, options: Options) -> di
         "record": _about(record, recording, task.knowledge, notes),
         "kind": "allocation",
         "sharing": sharing.policy,
+        "baseline": what_if_allocation.BASELINE,
         **result,
         "skipped": [{"policy": p, "reason": reason} for p, reason in compared.skipped.items()],
     }

@@ -41,6 +41,13 @@ from penstock.sim.evaluate.what_if import WhatIf
 from penstock.sim.evaluate.what_ran import UNMANAGED, Ran
 from penstock.sim.formats.from_record import Recording
 
+BASELINE = (
+    "all, recorded and simulated, are relative to each job alone on the number of I/O nodes that "
+    "it had most often; on more of them a job can be faster than that (a slowdown below 1, an "
+    "efficiency above 1)"
+)
+"""What "alone" means in the metrics of all allocations."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Decisions:
@@ -269,7 +276,8 @@ def notes(header: Header, ran: Ran) -> list[str]:
     """Return what a reader of the comparison must know; `ran` is the sharing policy."""
     texts = [
         "jobs on different I/O nodes are simulated as if they did not slow each other down, which "
-        "holds where I/O nodes are slower than the file system"
+        "holds where I/O nodes are slower than the file system",
+        f"stretch, I/O slowdown, yield and efficiency: {BASELINE}",
     ]
     live = header.source in ("live", "emulated") and header.site.resources > 1
     of_file_system = header.scope == "file-system"
