@@ -19,8 +19,10 @@ Without a fallback, as in most simulations, an exception is the caller's.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
 
 from penstock.core.allotment import DECIDED, Allotment, Reason, by_prior, lacking
 from penstock.core.explorer import Explorer
@@ -49,6 +51,7 @@ Arbitrate = Callable[[Event, View], Sequence[Action]]
 """Handles an event that is not of a phase; returns Assign and WakeAt."""
 Resources = tuple[ResourceId, ...]
 Jobs = Mapping[JobId, Job]
+_Answer = TypeVar("_Answer")
 EXPLORE = "explore"
 """The hint of a job whose count may be varied to learn its curve."""
 
@@ -114,6 +117,11 @@ class Arbiter:
         """Times that a job got resources for each reason."""
         self.observe: Callable[[JobId, Allotment], None] = _ignore
         """Called with every new allotment."""
+        self.repeat: Collection[int] = ()
+        """In a replay: the calls of policies for the next event that failed when it was recorded,
+        by their order. They fail again without being made: time, for one, may have run out."""
+        self._calls = 0  # of policies, for this event
+        self._faults: list[int] = []  # those that failed
         self._started: dict[JobId, float] = {}
         self._settling: dict[JobId, float] = {}  # when jobs that are too young are so no longer
         self._pinned: dict[JobId, Resources] = {}
@@ -127,6 +135,7 @@ class Arbiter:
     def handle(self, event: Event, view: View) -> list[Action]:
         """Return the assignments that follow from an event."""
         now, actions = event.time, list[Action]()
+        self._calls, self._faults = 0, []
         match event:
             case JobStarted():
                 self._started[event.job.id] = now
@@ -154,6 +163,22 @@ class Arbiter:
             case _:
                 return []
         return actions + self._decide(now, view)
+
+    def take_faults(self) -> list[int]:
+        """Return which calls of policies failed for the last event, once, by their order."""
+        faults, self._faults = self._faults, []
+        return faults
+
+    def _asked(self, call: Callable[[], _Answer]) -> _Answer:
+        """Return what a policy answers; note if it fails, or let it fail again."""
+        number, self._calls = self._calls, self._calls + 1
+        try:
+            if number in self.repeat:
+                raise InputError("it failed when this was recorded")
+            return call()
+        except Exception:
+            self._faults.append(number)
+            raise
 
     def _settles(self, job: Job) -> list[Action]:
         """Note a job that is not eligible yet; ask to be woken when it is."""
@@ -224,7 +249,8 @@ class Arbiter:
                 known = {id: job for id, job in jobs.items() if id not in decision.lacks}
         try:
             if known:
-                counts = self._by_policy(self._allocator_view(view, known, resources))
+                told = self._allocator_view(view, known, resources)
+                counts = self._asked(partial(self._by_policy, told))
                 decision.give(counts, "policy")
                 for id, job in known.items():
                     if by_prior(job, self.allocator):
@@ -269,7 +295,7 @@ class Arbiter:
     def _by_fallback(self, view: View) -> dict[JobId, int]:
         assert self.fallback is not None
         try:
-            return allocate(self.fallback, view)
+            return self._asked(partial(allocate, self.fallback, view))
         except Exception:  # a policy of the site's own: one each needs no policy
             return dict.fromkeys(view.jobs, 1)
 
@@ -321,7 +347,9 @@ class Arbiter:
             load = Counter(r for id in jobs if id not in placed for r in self.assigned.get(id, ()))
             usable = sorted(usable, key=lambda r: (load[r], r))
         try:
-            decision.places |= self._by_placer(view, usable, placed, decision.counts)
+            decision.places |= self._asked(
+                partial(self._by_placer, view, usable, placed, decision.counts)
+            )
         except Exception as error:
             if self.fallback is None:
                 raise

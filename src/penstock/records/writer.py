@@ -119,6 +119,8 @@ class RecordWriter:
         """Writes that failed; each is tried again."""
         self.path: Path | None = None
         """The part that is being written, if any."""
+        self.faults: Callable[[], Sequence[int]] = tuple
+        """Returns which of the arbiter's calls of policies failed for the event that is written."""
         self._header, self._clock, self._wall_clock = header, clock, wall_clock
         self._append = append_all_or_nothing if append is None else append
         self._size, self._flush, self._most, self._keep = size, flush, most, keep
@@ -167,6 +169,7 @@ class RecordWriter:
                 bytes=moved,
                 seconds=seconds,
                 failed=failed,
+                faults=tuple(self.faults()),
                 number=self._number,
             )
             text = lines.encode(entry)

@@ -180,6 +180,8 @@ class TurnService:
     def record(self, writer: RecordWriter) -> None:
         """Record all events from now on."""
         self.turns.record, self._record_writer = writer.write, writer
+        if self.allocations is not None:
+            writer.faults = self.allocations.arbiter.take_faults
 
     def started(self, job: JobEntry, knowledge: Knowledge | None = None) -> None:
         """A job, or another member of it, begins; `knowledge` is of its family."""
