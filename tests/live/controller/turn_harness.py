@@ -29,11 +29,13 @@ class TurnHarness:
         max_wait: float = 30.0,
         mode: str = "enforce",
         scope: str = "file-system",
+        allocation: str = "own",
         watch: Watch = unwatched,
     ) -> None:
         settings = [
             f"sharing.policy={policy}",
             f"sharing.scope={scope}",
+            f"allocation.policy={allocation}",
             f"live.mode={mode}",
             f"live.lease={lease} s",
             f"live.max-wait={max_wait} s",
