@@ -353,16 +353,16 @@ def test_a_policy_that_no_site_runs_is_marked(penstock: Any, directory: Path) ->
     assert "mckp (simulated only" not in out
 
 
-@pytest.mark.parametrize(("scope", "said"), [("file-system", True), ("io-node", False)])
+@pytest.mark.parametrize(("scope", "noted"), [("file-system", True), ("io-node", False)])
 def test_what_turns_were_taken_on_is_what_the_header_says(
-    penstock: Any, directory: Path, scope: str, said: bool
+    penstock: Any, directory: Path, scope: str, noted: bool
 ) -> None:
     made = structs.replace(live(scope=scope), sharing=PolicySpec(policy="exclusive-fcfs"))
     events = [*UP, JobStarted(time=1.0, job=job()), *phase("a", 10.0, 11.0, 1.0)]
     path = written(directory, made, [*events, JobEnded(time=11.0, job="a")])
     result = penstock("what-if", path, "--allocation", "one", "--json").json
     notes = result["record"]["notes"]
-    assert any("turns were of the whole file system" in note for note in notes) is said
+    assert any("turns were of the whole file system" in note for note in notes) is noted
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ class Arbiter:
         faults, self._faults = self._faults, []
         return faults
 
-    def _asked(self, call: Callable[[], _Answer]) -> _Answer:
+    def _answer_of(self, call: Callable[[], _Answer]) -> _Answer:
         """Return what a policy answers; note if it fails, or let it fail again."""
         number, self._calls = self._calls, self._calls + 1
         try:
@@ -249,8 +249,8 @@ class Arbiter:
                 known = {id: job for id, job in jobs.items() if id not in decision.lacks}
         try:
             if known:
-                told = self._allocator_view(view, known, resources)
-                counts = self._asked(partial(self._by_policy, told))
+                known_view = self._allocator_view(view, known, resources)
+                counts = self._answer_of(partial(self._by_policy, known_view))
                 decision.give(counts, "policy")
                 for id, job in known.items():
                     if by_prior(job, self.allocator):
@@ -295,7 +295,7 @@ class Arbiter:
     def _by_fallback(self, view: View) -> dict[JobId, int]:
         assert self.fallback is not None
         try:
-            return self._asked(partial(allocate, self.fallback, view))
+            return self._answer_of(partial(allocate, self.fallback, view))
         except Exception:  # a policy of the site's own: one each needs no policy
             return dict.fromkeys(view.jobs, 1)
 
@@ -347,7 +347,7 @@ class Arbiter:
             load = Counter(r for id in jobs if id not in placed for r in self.assigned.get(id, ()))
             usable = sorted(usable, key=lambda r: (load[r], r))
         try:
-            decision.places |= self._asked(
+            decision.places |= self._answer_of(
                 partial(self._by_placer, view, usable, placed, decision.counts)
             )
         except Exception as error:

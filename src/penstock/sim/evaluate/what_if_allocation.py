@@ -230,9 +230,9 @@ class AsRecorded:
         """Return the assignments that follow from an event, and from what happened until then."""
         actions: list[Action] = []
         if self._known:
-            view = _AsKnown(view, {id: self._told(job) for id, job in view.jobs.items()})
+            view = _AsKnown(view, {id: self._recorded_job(job) for id, job in view.jobs.items()})
             if isinstance(event, JobStarted):
-                event = replace(event, job=self._told(event.job))
+                event = replace(event, job=self._recorded_job(event.job))
         if not self._began:
             self._began = True
             empty = Snapshot.of([], view.site)
@@ -248,7 +248,7 @@ class AsRecorded:
             actions += self._arbiter.handle(replace(change, time=event.time), view)
         return actions
 
-    def _told(self, job: Job) -> Job:
+    def _recorded_job(self, job: Job) -> Job:
         """Return a job with what the controller knew of it."""
         known = self._known.get(job.id)
         if known is None:

@@ -16,7 +16,7 @@ as another one; a job without any complete phase besides is left out.
 By I/O node, to simulate other allocations: a job's resources are the I/O nodes that it had most
 often. A phase beside others takes its bytes over the bandwidth that the job's curve has at the
 number that it had; one at another number is converted by the curve. A job whose curve does not have
-these numbers, or no other, counts without a curve; policies see it all the same (`known`).
+these numbers, or no other, counts without a curve, but policies see it (`known`).
 """
 
 from collections import Counter
