@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from records.random_days import RecordedClock, header, run, write
 
 from penstock.model import (
@@ -129,7 +130,7 @@ def test_jobs_without_a_curve_are_counted_and_said_per_policy(
         ["nodes"],
     ]
     out = penstock(*chosen).out
-    assert "note: 2 jobs without a known curve: the I/O takes as long as recorded" in out
+    assert "note: 2 jobs without a known curve at the number of I/O nodes that it had" in out
     assert "mckp must know: curve; not known: curve of 2 jobs; 2 jobs by the fallback policy" in out
     assert "size must know: nodes" in out
 
@@ -304,6 +305,69 @@ def test_a_job_that_asked_for_its_io_nodes_keeps_them(penstock: Any, directory: 
     ).json
     assert result["policies"]["mckp"]["makespan"] == pytest.approx(12.0)
     assert result["policies"]["mckp"]["decisions"]["reasons"] == {"pinned": 1}
+
+
+def test_policies_know_what_the_controller_knew(penstock: Any, directory: Path) -> None:
+    """A curve at one I/O node, of a job that had two: its lengths cannot be converted, but it was
+    known, and so was w_iter; both were once "not known"."""
+    known = replace(job(), curve=Curve.of({1: 500.0, 2: 1000.0}), w_iter=10.0)
+    beyond = replace(job("b", 2), curve=Curve.of({1: 500.0}), w_iter=10.0)
+    made = structs.replace(live(mode="observe"), learn={})
+    events: list[Event] = [*UP, JobStarted(time=1.0, job=known), JobStarted(time=1.0, job=beyond)]
+    events += [*phase("a", 10.0, 11.0, 1.0), *phase("b", 20.0, 21.0, 1.0)]
+    events += [JobEnded(time=21.0, job=name) for name in "ab"]
+    path = written(directory, made, events)
+    result = penstock("what-if", path, "--allocation", "mckp,search", "--json").json
+    assert result["record"]["knowledge"] == "learned"
+    assert result["policies"]["mckp"]["decisions"]["unmet_needs"] == {}
+    assert result["policies"]["search"]["decisions"]["unmet_needs"] == {}
+    assert result["record"]["cuts"]["jobs_without_curve"] == 1
+
+
+def test_all_allocations_have_one_baseline_per_job(penstock: Any, directory: Path) -> None:
+    """A job that had one I/O node twice and then two: its I/O takes 2 s alone on one, 1 s on two.
+
+    Recorded, 5 s of I/O for 6 s alone: less than 1, as the docs, the table and the JSON say.
+    """
+    events: list[Event] = [UP[0], JobStarted(time=1.0, job=job())]
+    events += [*phase("a", 10.0, 12.0, 2.0), *phase("a", 20.0, 22.0, 2.0)]
+    events += [UP[1], *phase("a", 30.0, 31.0, 1.0), JobEnded(time=31.0, job="a")]
+    events[6] = replace(UP[1], time=25.0)
+    path = written(directory, live(), events)
+    result = penstock("what-if", path, "--allocation", "one,own", "--json").json
+    check, policies = result["model_check"]["io_slowdown"], result["policies"]
+    assert result["ran"] == "where-known"
+    assert check["recorded"] == pytest.approx(5 / 6)
+    assert check["simulated"] == pytest.approx(5 / 6)
+    for other in ("one", "own"):
+        assert policies[other]["io_slowdown"] == pytest.approx(1.0)
+    assert "most often" in result["baseline"]
+    assert "a slowdown below 1" in penstock("what-if", path, "--allocation", "one").out
+
+
+def test_a_policy_that_no_site_runs_is_marked(penstock: Any, directory: Path) -> None:
+    """The best of all was once recommended, and then refused by `penstock up`."""
+    path = recorded(directory, "one", STEEP, FLAT)
+    chosen = ("what-if", str(path), "--allocation", "oracle,mckp")
+    policies = penstock(*chosen, "--json").json["policies"]
+    assert "it gives jobs more than a site has" in policies["oracle"]["simulated_only"]
+    assert policies["mckp"]["simulated_only"] is None
+    out = penstock(*chosen).out
+    assert "oracle (simulated only" in out
+    assert "oracle: simulated only; 'penstock up' refuses it: " in out
+    assert "mckp (simulated only" not in out
+
+
+@pytest.mark.parametrize(("scope", "noted"), [("file-system", True), ("io-node", False)])
+def test_what_turns_were_taken_on_is_what_the_header_says(
+    penstock: Any, directory: Path, scope: str, noted: bool
+) -> None:
+    made = structs.replace(live(scope=scope), sharing=PolicySpec(policy="exclusive-fcfs"))
+    events = [*UP, JobStarted(time=1.0, job=job()), *phase("a", 10.0, 11.0, 1.0)]
+    path = written(directory, made, [*events, JobEnded(time=11.0, job="a")])
+    result = penstock("what-if", path, "--allocation", "one", "--json").json
+    notes = result["record"]["notes"]
+    assert any("turns were of the whole file system" in note for note in notes) is noted
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from penstock.core.counting import Counting, Failures
 from penstock.core.decision import Decision
 from penstock.core.explorer import Explorer
 from penstock.core.placing import Placing
+from penstock.core.policy_calls import PolicyCalls
 from penstock.core.reach import Jobs, Reach
 from penstock.errors import InputError
 from penstock.model import (
@@ -96,7 +97,10 @@ class Arbiter:
         """Times that a job got resources for each reason."""
         self.observe: Callable[[JobId, Allotment], None] = _ignore
         """Called with every new allotment."""
+        self.calls = PolicyCalls()
+        """Of the allocator, the placer and the fallback policy, for the last event."""
         self._counting = Counting(
+            calls=self.calls,
             allocator=allocator,
             fallback=fallback,
             explorer=explorer,
@@ -104,6 +108,7 @@ class Arbiter:
             catches=catches,
         )
         self._placing = Placing(
+            calls=self.calls,
             placer=placer,
             falls_back=fallback is not None,
             sticky=allocator.sticky,
@@ -140,6 +145,7 @@ class Arbiter:
     def handle(self, event: Event, view: View) -> list[Action]:
         """Return the assignments that follow from an event."""
         now, actions = event.time, list[Action]()
+        self.calls.begin()
         match event:
             case JobStarted():
                 self._began[event.job.id] = now, event.job

@@ -9,12 +9,14 @@ all are.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from penstock.core.allotment import by_prior, lacking
 from penstock.core.answers import allocate, error_text
 from penstock.core.decision import Decision
 from penstock.core.explorer import EXPLORE, Explorer
 from penstock.core.part_view import PartView, part
+from penstock.core.policy_calls import PolicyCalls
 from penstock.core.run_times import RunTimes
 from penstock.model import Job, JobId, View
 from penstock.policies._support.asking import OutOfTime
@@ -30,6 +32,7 @@ class Counting:
     def __init__(
         self,
         *,
+        calls: PolicyCalls,
         allocator: Allocator,
         fallback: Allocator | None,
         explorer: Explorer | None,
@@ -37,6 +40,7 @@ class Counting:
         catches: Failures,
     ) -> None:
         self.allocator, self.fallback, self.explorer = allocator, fallback, explorer
+        self._calls = calls
         self.settle = settle
         self.failures = 0
         """Decisions for which a policy failed."""
@@ -171,7 +175,8 @@ class Counting:
 
     def _ask(self, view: View, jobs: Jobs, resources: int) -> dict[JobId, int]:
         """Return the allocator's counts; under a sticky one, those that jobs were given first."""
-        counts = allocate(self.allocator, self._view(view, jobs, resources))
+        seen = self._view(view, jobs, resources)
+        counts = self._calls.make(partial(allocate, self.allocator, seen))
         if self.allocator.sticky:
             return {id: min(self._kept.setdefault(id, n), resources) for id, n in counts.items()}
         return counts
@@ -217,7 +222,8 @@ class Counting:
             return
         decided = sum(n for id, n in decision.counts.items() if decision.decides(id))
         try:
-            counts = allocate(self.fallback, part(view, rest, max(resources - decided, 1)))
+            seen = part(view, rest, max(resources - decided, 1))
+            counts = self._calls.make(partial(allocate, self.fallback, seen))
         except self._catches as error:  # one each needs no policy
             self.failures += 1
             decision.give(dict.fromkeys(rest, 1), "failed")

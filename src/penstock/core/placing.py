@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 
 from penstock.core.allotment import DECIDED, lacking
 from penstock.core.answers import Resources, error_text, place
 from penstock.core.counting import Failures
 from penstock.core.decision import Decision
 from penstock.core.part_view import part
+from penstock.core.policy_calls import PolicyCalls
 from penstock.model import Job, JobId, ResourceId, View
 from penstock.policies.base import Placer
 from penstock.policies.placement.greedy_non_clairvoyant import GreedyNonClairvoyant
@@ -21,12 +23,14 @@ class Placing:
     def __init__(
         self,
         *,
+        calls: PolicyCalls,
         placer: Placer,
         falls_back: bool,
         sticky: bool,
         catches: Failures,
         assigned: Mapping[JobId, Resources],
     ) -> None:
+        self._calls = calls
         self.placer = placer
         self.failures = 0
         """Decisions for which the placer failed."""
@@ -96,7 +100,8 @@ class Placing:
             if job in placed
         }
         staying = decided if joint else {j: r for j, r in decided.items() if j not in to_place}
-        places = place(self.placer, part(view, jobs, len(usable)), to_place, staying)
+        seen = part(view, jobs, len(usable))
+        places = self._calls.make(partial(place, self.placer, seen, to_place, staying))
         return {
             job: tuple(usable[k] for k in places[job]) if job in places else assigned[job]
             for job in jobs

@@ -229,6 +229,9 @@ class Entry:
     bytes: int | None = None
     seconds: float | None = None
     failed: bool = False
+    late: Sequence[int] = ()
+    """The arbiter's calls of policies that took too long, by their order: others decided instead. A
+    replay repeats that."""
     number: int | None = field(default=None, compare=False)
     """Its number in the run; None: of version 1."""
     where: str = ""
@@ -240,6 +243,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
     bytes: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     seconds: float | None = None
     failed: bool = False
+    late: list[Annotated[int, Meta(ge=0, le=MOST_EVENTS)]] = []
     number: Annotated[int, Meta(ge=1, le=MOST_EVENTS)] | None = None
     actions: list[msgspec.Raw] = []
 
@@ -262,6 +266,8 @@ def encode(entry: Entry) -> bytes:
     if entry.number is not None:
         moved += b',"number":%d' % entry.number
     failed = b',"failed":true' if entry.failed else b""
+    if entry.late:
+        failed += b',"late":' + _encode(entry.late)
     return _tagged("event", entry.event)[:-1] + moved + failed + b',"actions":[' + actions + b"]}\n"
 
 
@@ -292,6 +298,7 @@ def decode(text: bytes) -> Entry | None:
         bytes=line.bytes,
         seconds=line.seconds,
         failed=line.failed,
+        late=tuple(line.late),
         number=line.number,
     )
 

@@ -51,7 +51,8 @@ def replay(record: Record, *, trusted: Collection[str] = ()) -> ReplayResult:
             "written, so those after them cannot be replayed; give the parts before the gap"
         )
     try:
-        manager, ledger = record.header.manager()
+        arbiter = record.header.arbiter()
+        manager, ledger = record.header.manager(None if arbiter is None else arbiter.handle)
     except InputError as error:
         raise InputError(f"{record.paths[0]}, line 1: {error}") from error
     events = actions = 0
@@ -61,6 +62,8 @@ def replay(record: Record, *, trusted: Collection[str] = ()) -> ReplayResult:
                 f"{record.gaps[0]}, so those after them cannot be replayed; is the file damaged?"
             )
         recorded = None if entry.failed else tuple(entry.actions)
+        if arbiter is not None:
+            arbiter.calls.repeat = entry.late
         event, decided = _decide(manager, ledger, entry)
         if event != entry.event or decided != recorded:
             difference = Difference(

@@ -119,6 +119,9 @@ class RecordWriter:
         """Writes that failed; each is tried again."""
         self.path: Path | None = None
         """The part that is being written, if any."""
+        self.late: Callable[[], Sequence[int]] = tuple
+        """Returns which of the arbiter's calls of policies took too long for the event that is
+        written."""
         self._header, self._clock, self._wall_clock = header, clock, wall_clock
         self._append = append_all_or_nothing if append is None else append
         self._size, self._flush, self._most, self._keep = size, flush, most, keep
@@ -167,6 +170,7 @@ class RecordWriter:
                 bytes=moved,
                 seconds=seconds,
                 failed=failed,
+                late=tuple(self.late()),
                 number=self._number,
             )
             text = lines.encode(entry)

@@ -32,12 +32,14 @@ class TurnHarness:
         mode: str = "enforce",
         scope: str = "file-system",
         file_systems: tuple[FileSystem, ...] = (),
+        allocation: str = "own",
         watch: Watch = unwatched,
         more: Sequence[str] = (),
     ) -> None:
         settings = [
             f"sharing.policy={policy}",
             f"sharing.scope={scope}",
+            f"allocation.policy={allocation}",
             f"live.mode={mode}",
             f"live.lease={lease} s",
             f"live.max-wait={max_wait} s",

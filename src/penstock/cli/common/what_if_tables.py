@@ -26,7 +26,8 @@ CUTS: Mapping[str, tuple[str, str]] = {
     "jobs_without_io": ("job", "had no I/O phase, counted as computing"),
     "jobs_without_curve": (
         "job",
-        "without a known curve: the I/O takes as long as recorded on any number of I/O nodes",
+        "without a known curve at the number of I/O nodes that it had, or at another: the I/O "
+        "takes as long as recorded on any number",
     ),
     "phases": ("phase", "left out: the record has only a part"),
     "phases_direct": ("phase", "did direct I/O, counted as computing"),
@@ -103,7 +104,8 @@ def _show_policies(result: Mapping[str, Any]) -> None:
             for m in COLUMNS
         ]
         gain = _percent(figures["gain"]["utilization"]) if beyond["utilization"] else none
-        rows.append((name, cells[0], "ran" if name == ran else gain, *cells[1:]))
+        shown = f"{name} (simulated only)" if figures["simulated_only"] else name
+        rows.append((shown, cells[0], "ran" if name == ran else gain, *cells[1:]))
     utilization, *others = COLUMNS.values()
     emit_table(("policy, simulated", utilization, "gain", *others), rows)
     starred = any(cell.endswith("*") for _, *cells in rows for cell in cells)
@@ -124,8 +126,13 @@ def _show_jobs(result: Mapping[str, Any], whole: str) -> None:
 
 
 def _show_decisions(result: Mapping[str, Any]) -> None:
-    """Say what each allocation policy must know of a job, and of how many jobs it does not."""
+    """Say what each allocation policy must know of a job, and of how many jobs it does not.
+
+    Also which policies no site runs.
+    """
     for name, figures in result["policies"].items():
+        if refusal := figures["simulated_only"]:
+            click.echo(f"{name}: simulated only; 'penstock up' refuses it: {refusal}")
         decisions = figures["decisions"]
         if decisions is None:
             continue

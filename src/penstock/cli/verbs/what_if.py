@@ -19,6 +19,7 @@ from penstock.cli.common.options import (
     typed,
 )
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.refused_live import refused_live
 from penstock.cli.common.workload_files import as_live
 from penstock.config import Loaded
 from penstock.errors import InputError, error_prefix
@@ -229,6 +230,7 @@ def _simulate(record: Record, loaded: Loaded, options: Options) -> dict[str, Any
         "record": what_if_record.about(record, recording, task.knowledge, notes),
         "kind": "sharing",
         "sharing": ran.policy,
+        "baseline": None,
         **_with_needs(result, runnable),
         **({"packing": packed} if packers else {}),
         "skipped": [{"policy": name, "reason": reason} for name, reason in skipped.items()],
@@ -263,7 +265,8 @@ def _simulate_allocation(record: Record, loaded: Loaded, options: Options) -> di
             )
     notes += what_if_allocation.notes(header, sharing)
     notes += what_if_record.left_out(record, recording, sharing)
-    result = compared.result.as_json()
+    refused = refused_live({name: headers[name] for name in compared.decisions})
+    result = replace(compared.result, simulated_only=refused).as_json()
     for policy, decisions in compared.decisions.items():
         about = {"needs": list(decisions.needs), "decisions": decisions.as_json()}
         result["policies"][policy] |= about
@@ -271,6 +274,7 @@ def _simulate_allocation(record: Record, loaded: Loaded, options: Options) -> di
         "record": what_if_record.about(record, recording, task.knowledge, notes),
         "kind": "allocation",
         "sharing": sharing.policy,
+        "baseline": what_if_allocation.BASELINE,
         **result,
         "skipped": [{"policy": p, "reason": reason} for p, reason in compared.skipped.items()],
     }

@@ -223,6 +223,8 @@ class TurnService:
     def record(self, writer: RecordWriter) -> None:
         """Record all events from now on."""
         self.turns.record, self._record_writer = writer.write, writer
+        if self.allocations is not None:
+            writer.late = self.allocations.arbiter.calls.take_late
 
     def started(self, job: JobEntry, knowledge: Knowledge | None = None) -> None:
         """A job, or another member of it, begins; `knowledge` is of its family."""

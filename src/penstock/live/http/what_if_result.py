@@ -86,6 +86,7 @@ class Figures(Gain, frozen=True, kw_only=True):
 
     needs: list[str]  # what the policy must know of a job
     decisions: AllocationDecisions | None  # null: sharing policies are compared
+    simulated_only: str | None  # why 'penstock up' refuses the policy; null: it does not
 
     utilization_bound: float | None
     window: tuple[float, float]
@@ -173,6 +174,7 @@ class WhatIfResult(msgspec.Struct, frozen=True, kw_only=True):
     record: AboutRecord
     kind: Literal["sharing", "allocation"]
     sharing: str  # the sharing policy that ran
+    baseline: str | None  # what metrics of allocations are relative to
     ran: str
     verdict: str
     judged: bool  # false: gains say nothing

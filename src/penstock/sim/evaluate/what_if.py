@@ -89,7 +89,7 @@ class PolicyResult:
     """A simulated policy: its metrics, its gains, and the jobs that gain and lose most by it.
 
     All gains and changes are relative to what ran, simulated; the named jobs are those whose change
-    exceeds the error of the model for that job.
+    exceeds the error of the model for that job, and the mean error of all.
     """
 
     figures: Mapping[str, Any]
@@ -111,6 +111,8 @@ class WhatIf:
     missing: Missing
     window: tuple[float, float]
     outcomes: Mapping[str, Outcome] = field(repr=False)
+    simulated_only: Mapping[str, str] = field(default_factory=dict)
+    """Policies that a live site refuses, each with the reason."""
 
     @property
     def not_judged(self) -> str | None:
@@ -158,7 +160,9 @@ class WhatIf:
 
     def _named(self, name: str) -> str:
         worse = [m.replace("_", " ") for m in self.model_check if self._is_worse(name, m)]
-        return f"{name} (worse in {', '.join(worse)})" if worse else name
+        remarks = ["simulated only"] if name in self.simulated_only else []
+        remarks += [f"worse in {', '.join(worse)}"] if worse else []
+        return f"{name} ({'; '.join(remarks)})" if remarks else name
 
     def _is_better(self, name: str, metric: str) -> bool:
         policy = self.policies[name]
@@ -189,6 +193,7 @@ class WhatIf:
             "policies": {
                 name: {
                     **result.figures,
+                    "simulated_only": self.simulated_only.get(name),
                     "gain": dict(result.gain),
                     "beyond_model_error": dict(result.beyond_model_error),
                     "jobs": {
@@ -246,7 +251,9 @@ def judge(
     results = {}
     for name, values in ranked.items():
         gain = values.pop("gain")
-        gainers, losers = _changes(recording, outcomes[ran.policy].finish, outcomes[name].finish)
+        gainers, losers = _changes(
+            recording, outcomes[ran.policy].finish, outcomes[name].finish, max(job_error, NOTABLE)
+        )
         judged = not recording.missing.matters
         results[name] = PolicyResult(
             figures=values,
@@ -274,9 +281,12 @@ def _job_error(recording: Recording, finish: Floats) -> float:
 
 
 def _changes(
-    recording: Recording, before: Floats, after: Floats
+    recording: Recording, before: Floats, after: Floats, least: float
 ) -> tuple[list[JobChange], list[JobChange]]:
-    """Return the jobs that gain most and lose most, beyond the model's error for the job."""
+    """Return the jobs that gain most and lose most, beyond the model's error for the job.
+
+    A change must be more than `least`, too: the error of one job may be small by chance.
+    """
     workload = recording.workload
     recorded, ran, simulated = (
         (finish - workload.release).tolist() for finish in (recording.run.finish, before, after)
@@ -285,7 +295,7 @@ def _changes(
     changes = [
         JobChange(job=workload.id(j), recorded=recorded[j], ran=ran[j], simulated=simulated[j])
         for j in order
-        if Check(recorded=recorded[j], simulated=ran[j]).is_exceeded(simulated[j])
+        if Check(recorded=recorded[j], simulated=ran[j], least=least).is_exceeded(simulated[j])
     ]
     gainers = [each for each in changes if each.change < 0][:MOST_JOBS]
     return gainers, [each for each in reversed(changes) if each.change > 0][:MOST_JOBS]

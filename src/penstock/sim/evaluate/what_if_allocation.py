@@ -19,10 +19,12 @@ from penstock.config import OWN, Config
 from penstock.config.sections import DIVIDES
 from penstock.core.allotment import FALLBACKS, Allotment
 from penstock.core.arbiter import Arbiter
+from penstock.core.part_view import PartView
 from penstock.errors import InputError
 from penstock.model import (
     Action,
     Event,
+    Job,
     JobId,
     JobStarted,
     NodeDown,
@@ -39,6 +41,13 @@ from penstock.sim.evaluate.policy_runs import Outcome, Task
 from penstock.sim.evaluate.what_if import WhatIf
 from penstock.sim.evaluate.what_ran import UNMANAGED, Ran
 from penstock.sim.formats.from_record import Recording
+
+BASELINE = (
+    "all, recorded and simulated, are relative to each job alone on the number of I/O nodes that "
+    "it had most often; on more of them a job can be faster than that (a slowdown below 1, an "
+    "efficiency above 1)"
+)
+"""What "alone" means in the metrics of all allocations."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -209,22 +218,28 @@ def _simulate(
     if arbiter is None:
         return task.measure(recording.workload, sharing)
     arbiter.observe = decisions.note
-    recorded = AsRecorded(arbiter, recording.changes, recording.pinned)
+    # Exact or noisy knowledge, on request, is of the simulation; learned is what was known then.
+    known = recording.known if task.knowledge.kind == "learned" else {}
+    recorded = AsRecorded(arbiter, recording.changes, recording.pinned, known)
     outcome = replace(task, arbiter=lambda: recorded).measure(recording.workload, sharing)
     decisions.moves = arbiter.moves
     return outcome
 
 
 class AsRecorded:
-    """An arbiter that hears of I/O nodes that come and go, and of jobs that asked for some."""
+    """An arbiter that hears of I/O nodes that come and go, and of jobs that asked for some.
+
+    It is told of jobs what the controller knew of them when they began.
+    """
 
     def __init__(
         self,
         arbiter: Arbiter,
         changes: Sequence[NodeUp | NodeDown],
         pinned: Mapping[JobId, tuple[int, ...]],
+        known: Mapping[JobId, Job],
     ) -> None:
-        self._arbiter = arbiter
+        self._arbiter, self._known = arbiter, known
         self._changes = sorted(changes, key=lambda change: change.time)
         self._pinned = pinned
         self._began = False
@@ -232,6 +247,11 @@ class AsRecorded:
     def handle(self, event: Event, view: View) -> Sequence[Action]:
         """Return the assignments that follow from an event, and from what happened until then."""
         actions: list[Action] = []
+        if self._known:
+            jobs = {id: self._recorded_job(job) for id, job in view.jobs.items()}
+            view = PartView(view, jobs, view.site.resources)
+            if isinstance(event, JobStarted):
+                event = replace(event, job=self._recorded_job(event.job))
         if not self._began:
             self._began = True
             empty = Snapshot.of([], view.site)
@@ -247,6 +267,14 @@ class AsRecorded:
             actions += self._arbiter.handle(replace(change, time=event.time), view)
         return actions
 
+    def _recorded_job(self, job: Job) -> Job:
+        """Return a job with what the controller knew of it."""
+        known = self._known.get(job.id)
+        if known is None:
+            return job
+        w_iter = job.w_iter if known.w_iter is None else known.w_iter
+        return replace(known, id=job.id, serial=job.serial, w_iter=w_iter)
+
     def _due(self, now: float) -> list[NodeUp | NodeDown]:
         due = [change for change in self._changes if change.time <= now]
         self._changes = self._changes[len(due) :]
@@ -257,10 +285,12 @@ def notes(header: Header, ran: Ran) -> list[str]:
     """Return what a reader of the comparison must know; `ran` is the sharing policy."""
     texts = [
         "jobs on different I/O nodes are simulated as if they did not slow each other down, which "
-        "holds where I/O nodes are slower than the file system"
+        "holds where I/O nodes are slower than the file system",
+        f"stretch, I/O slowdown, yield and efficiency: {BASELINE}",
     ]
     live = header.source in ("live", "emulated") and header.site.resources > 1
-    if live and ran.mode == ENFORCE and ran.policy != UNMANAGED:
+    of_file_system = header.scope == "file-system"
+    if live and of_file_system and ran.mode == ENFORCE and ran.policy != UNMANAGED:
         texts.append(
             "turns were of the whole file system; the simulation gives them for each I/O node"
         )

@@ -20,7 +20,7 @@ of them.
 By I/O node, to simulate other allocations: a job's resources are the I/O nodes that it had most
 often. A phase beside others takes its bytes over the bandwidth that the job's curve has at the
 number that it had; one at another number is converted by the curve. A job whose curve does not have
-these numbers, or no other, counts without a curve.
+these numbers, or no other, counts without a curve, but policies see it (`known`).
 """
 
 from collections import Counter
@@ -111,6 +111,8 @@ class Recording:
     """By I/O node: when which one came or went."""
     pinned: Mapping[JobId, tuple[ResourceId, ...]] = field(default_factory=dict)
     """By I/O node: those that jobs of the workload, or people, asked for."""
+    known: Mapping[JobId, Job] = field(default_factory=dict)
+    """By I/O node: the jobs of the workload as the controller knew them when they began."""
 
 
 def load(record: Record, site: Site | None = None, *, by_io_node: bool = False) -> Recording:
@@ -140,6 +142,7 @@ def load(record: Record, site: Site | None = None, *, by_io_node: bool = False) 
     # In the order of submission, which breaks ties; the sort is stable.
     worked.sort(key=lambda trace: trace.job.serial)
     bandwidth = _fit(traces, worked, header, by_curve=by_io_node)
+    known = [trace.job for trace in worked]
     if by_io_node:
         for trace in worked:
             _convert(trace)
@@ -169,6 +172,7 @@ def load(record: Record, site: Site | None = None, *, by_io_node: bool = False) 
         notes=tuple(record.notes),
         changes=() if io_nodes is None else io_nodes.changes,
         pinned={} if io_nodes is None else _pinned(workload, worked, io_nodes),
+        known={workload.id(j): job for j, job in enumerate(known)} if by_io_node else {},
     )
 
 
