@@ -67,6 +67,7 @@ class Controller:
             deployment.all_io_nodes,
             stripe=deployment.stripe,
             partitions_of=deployment.config.live.partitions_of,
+            clock=clock,
         )
         self.key = deployment.site_key()
         self.refusals = RefusalLog(clock)
@@ -248,6 +249,11 @@ class Controller:
                 *(job.id, sorted(before), sorted(job.io_nodes)),
             )
 
+    def begins_io(self, job: JobEntry) -> None:
+        """A job is about to move data: choose its first I/O node by who else does."""
+        if (mapped := self.io_node_map.begins_io(job.id)) is not None:
+            self._push(job.id, mapped)
+
     def _group(self, job: JobId) -> str | None:
         """Return the name of a job's queue at the I/O nodes; None: it is gone."""
         if not self.deployment.all_users:
@@ -335,7 +341,7 @@ class Controller:
                 user=begin.user,
                 partition=self.deployment.config.live.tied(begin.partition),
                 local=peer.is_local,
-                serial=job.serial,
+                used=() if earlier is None else [int(k) for k in earlier.bytes_by_io_node],
             )
         except InputError:
             del self.jobs.running[job.id]
@@ -451,6 +457,7 @@ class Controller:
             job.counters, job.usage = counters, usage
             self._counted.notify_all()
         if self.jobs.running.get(job.id) is job:
+            self.io_node_map.used(job.id, job.io_nodes_used)
             self.received.counted(job.id, self._clock(), job.moved_bytes)
             self.archive.progressed(self.turn_service.progress(job.record(self._clock())))
         self.history.counted(job)
