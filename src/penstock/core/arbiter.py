@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 
 from penstock.core.allotment import DECIDED, Allotment, Reason, by_prior, lacking
 from penstock.core.explorer import Explorer
+from penstock.core.spread import Spread
 from penstock.errors import InputError
 from penstock.model import (
     Action,
@@ -35,6 +36,7 @@ from penstock.model import (
     JobStarted,
     NodeDown,
     NodeUp,
+    PhaseBegan,
     Pinned,
     ResourceId,
     View,
@@ -46,7 +48,7 @@ from penstock.policies.base import Allocator, Placer
 from penstock.policies.placement.greedy_non_clairvoyant import GreedyNonClairvoyant
 
 Arbitrate = Callable[[Event, View], Sequence[Action]]
-"""Handles an event that is not of a phase; returns Assign and WakeAt."""
+"""Handles an event, of phases those that begin; returns Assign and WakeAt."""
 Resources = tuple[ResourceId, ...]
 Jobs = Mapping[JobId, Job]
 EXPLORE = "explore"
@@ -121,6 +123,7 @@ class Arbiter:
         self._pending: dict[JobId, _Move] = {}
         self._displaced: set[JobId] = set()  # moved because a resource was gone
         self._returning: set[JobId] = set()  # placed again, because a resource is back
+        self._spread = Spread()
         self._all_up = all_up
         self._up: dict[ResourceId, NodeUp | None] = {}  # None: it is down
 
@@ -131,7 +134,11 @@ class Arbiter:
             case JobStarted():
                 self._started[event.job.id] = now
                 actions += self._settles(event.job)
+            case PhaseBegan():
+                self._spread.begins_io(event.job, self.assigned.get(event.job, ()))
+                return []
             case JobEnded():
+                self._spread.ended(event.job)
                 for of_job in (
                     *(self.assigned, self.allotments, self._started, self._pending),
                     *(self._settling, self._pinned, self._explored),
@@ -371,11 +378,10 @@ class Arbiter:
     ) -> dict[JobId, Resources]:
         """Return the resources of jobs that the placer does not place; they stay if they can.
 
-        Of equally loaded resources the first depends on the job, so that jobs that run one after
-        the other use all.
+        Jobs load a resource if the policies decided for them or they do I/O. Of equally loaded ones
+        those come first that fewer jobs used, so that jobs that run one after the other use all.
         """
-        first = max((jobs[id].serial for id in counts), default=0) % len(usable)
-        usable = usable[first:] + usable[:first]
+        usable = self._spread.order(usable, self.assigned, self._started, view.now)
         number = {resource: k for k, resource in enumerate(usable)}
         had = {job: self.assigned[job] for job in counts if job in self.assigned}
         stay = {
@@ -389,6 +395,7 @@ class Arbiter:
         staying = {
             job: tuple(number[r] for r in resources if r in number)
             for job, resources in {**places, **stay}.items()
+            if job in places or job in self._spread.users
         }
         among = _part(view, jobs, len(usable))
         chosen = GreedyNonClairvoyant().place(among, to_place, staying)

@@ -171,7 +171,7 @@ class Manager:
             actions.append(WakeAt(time=wake))
         if request is not None:  # if the policy raised, the phase never began: see `in_phase`
             self._requests.append(request)
-        if self._arbitrate is not None and not isinstance(event, PhaseBegan | PhaseEnded):
+        if self._arbitrate is not None and not isinstance(event, PhaseEnded):
             actions += self._arbitrate(event, self._view)
         return actions
 
