@@ -204,7 +204,7 @@ class _ScriptRunner(_Tool):
 
     verbs: frozenset[str] = frozenset()  # one of these words comes before everything else
 
-    def find(self, command: Sequence[str], depth: int) -> str:
+    def find(self, command: Sequence[str], depth: int) -> str:  # noqa: ARG002 - of all tools
         arguments = command[1:]
         if self.verbs:
             if not arguments or arguments[0] not in self.verbs:
@@ -388,10 +388,10 @@ _TOOLS: Mapping[str, _Tool] = {
     ),
     "flux": _Launcher(
         values=_of(
-            "n ntasks N nodes c cores-per-task g gpus-per-task t time-limit q queue B bank o setopt "
-            "S setattr input output error cwd env env-remove env-file rlimit job-name urgency "
-            "dependency requires begin-time tasks-per-node tasks-per-core cores gpus-per-node "
-            "conf add-file signal taskmap cc bcc flags"
+            "n ntasks N nodes c cores-per-task g gpus-per-task t time-limit q queue B bank o "
+            "setopt S setattr input output error cwd env env-remove env-file rlimit "
+            "job-name urgency dependency requires begin-time tasks-per-node tasks-per-core cores "
+            "gpus-per-node conf add-file signal taskmap cc bcc flags"
         ),
         verbs=_of("run submit alloc batch"),
     ),
