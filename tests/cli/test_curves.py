@@ -31,6 +31,12 @@ def ior(**fields: Any) -> dict[str, Any]:
     return {"application": "ior", "curve": {"1": 10, "2": "20 MB/s"}} | fields
 
 
+@pytest.fixture(autouse=True)
+def state_directory(penstock: Any) -> None:
+    """A site that was up before."""
+    Path("s").mkdir(mode=0o700)
+
+
 @pytest.fixture
 def up(penstock: Any) -> Iterator[None]:
     Path("data").mkdir()
@@ -103,6 +109,18 @@ def test_up_imports_a_file_or_starts_nothing(penstock: Any) -> None:
         assert list(shown(penstock, *STATE)) == ["ior"]
     finally:
         launcher.down(StateDirectory(Path("s")))
+
+
+def test_a_mistyped_state_directory_or_user_is_told(penstock: Any) -> None:
+    """A new store was made where no site is; curves of nobody were taken in silence."""
+    file = written("a.json", ior())
+    mistyped = penstock("curves", "import", file, "--state", "fresh")
+    assert mistyped.status == 2
+    assert "no state directory" in mistyped.err
+    assert not Path("fresh").exists()
+    assert penstock("curves", "import", file, "--state", "fresh", "--create").status == 0
+    nobody = penstock("curves", "import", file, "--user", "nosuchuser", *STATE)
+    assert (nobody.status, "no user 'nosuchuser'" in nobody.err) == (0, True)
 
 
 def test_profiles_are_imported_as_far_as_the_site_has_io_nodes(penstock: Any) -> None:

@@ -17,7 +17,7 @@ from penstock.live.deployment.knowledge import knowledge
 from penstock.live.protocol import messages
 from penstock.live.protocol.application_record import ApplicationRecord
 from penstock.live.protocol.state_directory import StateDirectory
-from penstock.live.protocol.users import name_of
+from penstock.live.protocol.users import name_of, uid_of
 from penstock.sim.formats import curves_file
 from penstock.sim.formats.curves_file import read_curves
 from penstock.units import show_bandwidth, show_count, show_seconds, show_volume
@@ -130,6 +130,7 @@ def _median(spread: Spread | None, show: Callable[[float], str]) -> str:
     type=click.IntRange(0),
     help="Leave out bandwidths with more I/O nodes than this: a site refuses those beyond its own.",
 )
+@click.option("--create", is_flag=True, help="Make the state directory if there is none yet.")
 @live_options.state
 @store_option
 @json_option
@@ -140,6 +141,7 @@ def import_(
     application: str | None,
     user: str | None,
     within: int | None,
+    create: bool,
     folder: Path | None,
     store: str | None,
     as_json: bool,
@@ -174,9 +176,11 @@ def import_(
     with (
         error_prefix(file),
         live_options.launch_errors(),
-        knowledge(StateDirectory(folder), store, create=True) as known,
+        knowledge(_to_import(StateDirectory(folder), create=create), store, create=True) as known,
     ):
         known.add(applications)
+    for name in sorted({one.user for one in applications if uid_of(one.user) < 0}):
+        click.echo(f"penstock: there is no user {name!r} on this host (yet)", err=True)
     if as_json:
         emit_json({"imported": msgspec.to_builtins(applications), "left_out": dropped})
     else:
@@ -184,6 +188,16 @@ def import_(
             numbers = ", ".join(map(str, counts))
             click.echo(f"{name}: left out the bandwidth with {numbers} I/O nodes")
         click.echo(f"imported {show_count(len(applications), 'application')}")
+
+
+def _to_import(state: StateDirectory, *, create: bool) -> StateDirectory:
+    """Return a state directory that exists; InputError: its name may be mistyped."""
+    if not create and not state.exists(allow_root=True):
+        raise InputError(
+            f"there is no state directory {state.folder}; check --state, or give --create for a "
+            "site that is still to come"
+        )
+    return state
 
 
 def chosen(
