@@ -130,7 +130,7 @@ def _median(spread: Spread | None, show: Callable[[float], str]) -> str:
     type=click.IntRange(0),
     help="Leave out bandwidths with more I/O nodes than this: a site refuses those beyond its own.",
 )
-@click.option("--create", is_flag=True, help="Make the state directory if there is none yet.")
+@click.option("--create", is_flag=True, help="Make the state directory if it is missing.")
 @live_options.state
 @store_option
 @json_option
