@@ -1,5 +1,7 @@
 """Jobs of one process spread over their I/O nodes, whatever begins between them."""
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -55,3 +57,23 @@ def test_writers_one_after_the_other_use_all_io_nodes_alike(site: Deployed, mode
         with _idle(site, [f"idle-{k}"]):
             _writing(site, f"writer-{k}").finish()
     assert _by_io_node(site) == [2 * MIB, 2 * MIB]
+
+
+def test_jobs_stay_on_their_first_io_node_when_a_new_controller_takes_over(site: Deployed) -> None:
+    """What they have written to a file may still be at that I/O node."""
+    site.up("--io-nodes", "4", "--policy", "fair-share", mode="observe")
+    writers = [_writing(site, f"writer-{k}") for k in range(3)]
+    before = {writer.name: site.job(writer.name).io_nodes_used for writer in writers}
+    os.kill(site.controller, signal.SIGKILL)
+    site.penstock(
+        *("up", "--root", str(site.root), "--io-nodes", "4", "--policy", "fair-share"),
+        *("--emulate", "targets=1,rate=40MiB/s"),
+    )
+    for writer in reversed(writers):
+        site.until(writer.name, lambda job: job.state == "running" and job.reconnected is not None)
+        writer.do("write 1")
+        record = site.until(writer.name, lambda job: job.moved_bytes == (MIB + 1) << 20)
+        assert record.io_nodes_used == before[writer.name]
+    assert sorted(before.values()) == [[0], [1], [2]]
+    for writer in writers:
+        writer.finish()

@@ -341,7 +341,7 @@ class Controller:
                 user=begin.user,
                 partition=self.deployment.config.live.tied(begin.partition),
                 local=peer.is_local,
-                used=() if earlier is None else [int(k) for k in earlier.bytes_by_io_node],
+                used=() if begin.resumes is None else set(map(int, begin.usage.io_nodes)),
             )
         except InputError:
             del self.jobs.running[job.id]
