@@ -31,6 +31,12 @@ def ior(**fields: Any) -> dict[str, Any]:
     return {"application": "ior", "curve": {"1": 10, "2": "20 MB/s"}} | fields
 
 
+@pytest.fixture(autouse=True)
+def state_directory(penstock: Any) -> None:
+    """A site that was up before."""
+    Path("s").mkdir(mode=0o700)
+
+
 @pytest.fixture
 def up(penstock: Any) -> Iterator[None]:
     Path("data").mkdir()
@@ -105,6 +111,42 @@ def test_up_imports_a_file_or_starts_nothing(penstock: Any) -> None:
         launcher.down(StateDirectory(Path("s")))
 
 
+def test_a_mistyped_state_directory_or_user_is_told(penstock: Any) -> None:
+    """A new store was made where no site is; curves of nobody were taken in silence."""
+    file = written("a.json", ior())
+    mistyped = penstock("curves", "import", file, "--state", "fresh")
+    assert mistyped.status == 2
+    assert "no state directory" in mistyped.err
+    assert not Path("fresh").exists()
+    assert penstock("curves", "import", file, "--state", "fresh", "--create").status == 0
+    nobody = penstock("curves", "import", file, "--user", "nosuchuser", *STATE)
+    assert (nobody.status, "no user 'nosuchuser'" in nobody.err) == (0, True)
+
+
+def test_profiles_are_imported_as_far_as_the_site_has_io_nodes(penstock: Any) -> None:
+    """The import that --help promises failed by its key, then by points beyond the site."""
+    darshan = pytest.importorskip("darshan", reason="PyDarshan is not installed")
+    log = str(Path(darshan.__path__[0]) / "examples" / "example_logs" / "example.darshan")
+    profiled = ("profile", log, "--curves", "mn4", "--cores", "32", "--out", "prof.json")
+    assert penstock(*profiled).status == 0
+    Path("data").mkdir()
+    assert penstock("up", "--root", "data", "--io-nodes", "4", *STATE).status == 0
+    try:
+        beyond = penstock("curves", "import", "prof.json", *STATE)
+        assert beyond.status == 2
+        assert "prof.json" in beyond.err
+        assert "--within 4" in beyond.err
+        imported = penstock("curves", "import", "prof.json", "--within", "4", *STATE)
+        assert imported.status == 0, imported.err
+        assert "left out the bandwidth with 8" in imported.out
+        [known] = shown(penstock, *STATE).values()
+        assert max(map(int, known["curve"])) == 4
+        assert (known["application"], known["nodes"]) == ("vpicio_uni", 64)
+        assert penstock("curves", "import", "prof.json", "--within", "0", *STATE).status == 2
+    finally:
+        launcher.down(StateDirectory(Path("s")))
+
+
 def test_jobs_files_of_other_verbs_are_read(penstock: Any) -> None:
     """curves.json of `explore` has patterns' names; profiles have programs and users."""
     explored = {"id": "write", "nodes": 2, "curve": {"0": 9, "1": 10}, "volume": 100}
@@ -170,8 +212,8 @@ def test_bad_input_is_named_and_nothing_of_the_file_is_imported(
     [
         ('{"applications": [{"application": "a", "curve": {"1": NaN, "2": 2}}]}', "NaN"),
         ("{", "cut off"),
-        ('{"jobs": [], "applications": []}', 'either "applications" or "jobs"'),
-        ("{}", 'either "applications" or "jobs"'),
+        ('{"jobs": [], "applications": []}', 'one of "applications", "jobs" and "profiles"'),
+        ("{}", 'one of "applications", "jobs" and "profiles"'),
         ('{"applications": []}', "it has 0 applications with a curve; give 1 to 500"),
         ('{"applications": [], "unit": "furlongs"}', "unit"),
     ],

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 from cli.standing_jobs import MIB, job, node, status
+from msgspec import structs
 
 from penstock.errors import InputError
 from penstock.live.controller.explain import FAIL_OPENS, explain
 from penstock.live.protocol import messages
-from penstock.live.protocol.job_record import fail_opens, zero_bytes_reason
+from penstock.live.protocol.io_node_record import AllocationStatus
+from penstock.live.protocol.job_record import JobAllocation, fail_opens, zero_bytes_reason
 
 WAITS: dict[str, Any] = {
     "doing": "waiting",
@@ -360,3 +362,38 @@ def test_the_page_and_its_json_tell_the_same(
     sentences = [*answer["now"], *answer["did"], *answer["through"]]
     assert [text for text in sentences if text not in out] == []
     assert answer["record"]["behind"] == ["a.1", "b.2"]
+
+
+ALLOCATED = JobAllocation(io_nodes=[1], reason="new", lacks=["curve"], since_seconds=2.0)
+SITE = AllocationStatus(
+    policy="where-known", placement="balanced", fallback="size", settle=10.0, moves=0, reasons={}
+)
+
+
+@pytest.mark.parametrize(
+    ("record", "there", "absent"),
+    [
+        ({"io_nodes": [1]}, "It has had 1 I/O node (1) for 2 s", "will have"),
+        ({"io_nodes": [0, 1]}, "It will have 1 I/O node (1) (decided 2 s ago", "It has had"),
+        (ENDED | {"io_nodes": [1]}, "It had 1 I/O node (1) at its end", "Once it has run"),
+    ],
+)
+def test_a_move_that_is_still_to_come_and_a_job_that_is_over_are_told_as_such(
+    record: dict[str, Any], there: str, absent: str
+) -> None:
+    """Under allocation.remap-delay it was said to have what it was to get."""
+    site = structs.replace(status(job("x.9", allocation=ALLOCATED, **record)), allocation=SITE)
+    assert there in page(site)
+    assert absent not in page(site)
+
+
+def test_direct_bytes_of_a_job_that_was_moved_to_direct_access_are_told() -> None:
+    """After 'remap --direct' only what went through I/O nodes was."""
+    moved = job("x.9", io_nodes=[], forwarded_bytes=4 * MIB, direct_bytes=2 * MIB)
+    assert "2 MiB went direct" in page(status(moved))
+
+
+def test_an_application_is_answered_with_its_jobs() -> None:
+    runs = [job(id, executable="wide.sh") for id in ("bash.1", "bash.2")]
+    with pytest.raises(InputError, match=r"name one of its jobs: bash\.1, bash\.2"):
+        explain(status(*runs), "wide.sh")

@@ -135,11 +135,15 @@ def job(**changes: Any) -> JobRecord:
 @pytest.mark.parametrize(
     ("jobs", "there", "not_there"),
     [
-        ([job(io_nodes=[0, 1, 2, 5])], ["none of 0-2 5"], ["waits", "fail-opens  ", "received"]),
-        ([job(io_nodes=[0, 1, 2, 3], io_nodes_used=[1])], ["1 of 0-3"], []),
-        ([job(io_nodes=[2], io_nodes_used=[0, 2])], ["0 2 of 2"], []),
-        ([job(io_nodes=[], io_nodes_used=[0])], ["0 of direct"], []),
-        ([job(io_nodes=[2, 1], io_nodes_used=[1, 2])], ["1-2 of 2 1"], []),
+        (
+            [job(io_nodes=[0, 1, 2, 5])],
+            ["none (may use 0-2 5)"],
+            ["waits", "fail-opens  ", "received"],
+        ),
+        ([job(io_nodes=[0, 1, 2, 3], io_nodes_used=[1])], ["1 (may use 0-3)"], []),
+        ([job(io_nodes=[2], io_nodes_used=[0, 2])], ["0 2 (may use 2)"], []),
+        ([job(io_nodes=[], io_nodes_used=[0])], ["0 (may use direct)"], []),
+        ([job(io_nodes=[2, 1], io_nodes_used=[1, 2])], ["1-2 (may use 2 1)"], []),
         ([job(zero_bytes_reason="wrote elsewhere")], ["0 bytes because", "wrote elsewhere"], []),
         (
             [job(doing="transferring", share=0.25, received=0.5)],

@@ -53,6 +53,7 @@ class Live:
             settle=SETTLE,
             explorer=Explorer() if explore else None,
             all_up=all_up,
+            hears_phases=True,
             **options,
         )
         self.serial = 0

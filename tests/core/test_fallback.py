@@ -65,9 +65,23 @@ def test_unknown_jobs_that_run_one_after_the_other_use_all_resources() -> None:
     site, used = Live(), set[int]()
     for k in range(4):
         site.start("a", float(k))
+        site.arbiter.begins_io("a")
         used |= set(site.arbiter.assigned["a"])
         site.end("a", k + 0.5)
     assert used == {0, 1, 2, 3}
+
+
+def test_jobs_without_io_do_not_shift_unknown_jobs_that_do_it() -> None:
+    """Three idle jobs between them sent all writers to one resource of four."""
+    site, used = Live(), list[int]()
+    for k in range(4):
+        site.start(f"writer-{k}", 4.0 * k)
+        site.arbiter.begins_io(f"writer-{k}")
+        for idle in range(3):
+            site.start(f"idle-{k}-{idle}", 4.0 * k + 1)
+        [at] = site.arbiter.assigned[f"writer-{k}"]
+        used.append(at)
+    assert sorted(used) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("allocator", ["mckp", "where-known"])

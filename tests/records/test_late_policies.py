@@ -38,9 +38,9 @@ def test_a_failure_that_does_not_come_again_is_replayed(tmp_path: Path, when: st
         placement=PolicySpec(policy="greedy-non-clairvoyant"),
         fallback=PolicySpec(policy="one"),
     )
-    arbiter = made.arbiter()
+    arbiter = made.arbiter(hears_phases=True)
     assert arbiter is not None
-    manager, ledger = made.manager(arbiter.handle)
+    manager, ledger = made.manager(arbiter)
     writer = RecordWriter(tmp_path / "records", made)
     writer.late = arbiter.calls.take_late
     events: list[Event] = [

@@ -30,6 +30,7 @@ from penstock.core.explorer import Explorer
 from penstock.core.placing import Placing
 from penstock.core.policy_calls import PolicyCalls
 from penstock.core.reach import Jobs, Reach
+from penstock.core.spread import Spread
 from penstock.errors import InputError
 from penstock.model import (
     Action,
@@ -77,10 +78,12 @@ class Arbiter:
         all_up: bool = True,
         catches: Failures = (Exception,),
         of_all: bool = False,
+        hears_phases: bool = False,
     ) -> None:
         """`all_up`: resources serve before the first NodeUp, which a live site waits for.
         `catches`: what is a failure of a policy, for which there is the fallback. `of_all`: decides
         as if all jobs were enforced, while at least one is not; it has nothing to do else.
+        `hears_phases`: the host calls `begins_io`, as a live site does.
         """
         for name, seconds in (("remap-delay", remap_delay), ("settle", settle)):
             if not seconds >= 0:
@@ -107,8 +110,10 @@ class Arbiter:
             settle=settle,
             catches=catches,
         )
+        self._spread = Spread(hears_phases=hears_phases)
         self._placing = Placing(
             calls=self.calls,
+            spread=self._spread,
             placer=placer,
             falls_back=fallback is not None,
             sticky=allocator.sticky,
@@ -149,6 +154,7 @@ class Arbiter:
         match event:
             case JobStarted():
                 self._began[event.job.id] = now, event.job
+                self._spread.started(event.job.id, now)
                 if (due := self._counting.began(event.job, now, view)) is not None:
                     actions.append(WakeAt(time=due))
             case JobsChanged():
@@ -174,10 +180,15 @@ class Arbiter:
                 return []
         return actions + self._decide(now, view)
 
+    def begins_io(self, job: JobId) -> None:
+        """A job begins an I/O phase."""
+        self._spread.begins_io(job, self.assigned.get(job, ()))
+
     def _end(self, job: JobId, now: float) -> None:
         if (began := self._began.pop(job, None)) is not None:
             self._counting.ended(began[1], now - began[0])
         self._forget(job)
+        self._spread.ended(job)
         self._pinned.pop(job, None)
 
     def _forget(self, job: JobId) -> None:
@@ -259,6 +270,7 @@ class Arbiter:
         if had is resources or (had is not None and set(had) == set(resources)):
             return
         self.assigned[job] = resources
+        self._spread.given(job, resources)
         if job in self._pinned:
             self._pending.pop(job, None)  # it has them already
         elif self._began[job][0] == now or self.remap_delay == 0:

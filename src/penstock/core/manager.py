@@ -130,13 +130,14 @@ class Manager:
         view: View,
         learn: Callable[[Job], Period] | None = None,
         arbitrate: Arbitrate | None = None,
+        begins_io: Callable[[JobId], None] | None = None,
         fair_users: bool = False,
     ) -> None:
         self.rule = Rule(sharing)
         self.jobs: dict[JobId, Job] = {}
         self._view: View = ReadOnlyView(view)
         self._learn = learn
-        self._arbitrate = arbitrate
+        self._arbitrate, self._begins_io = arbitrate, begins_io
         self._fair_users = fair_users
         self._periods: dict[JobId, Period] = {}
         self._phases: dict[JobId, _OpenRequest] = {}
@@ -155,6 +156,8 @@ class Manager:
         actions: list[Action] = []
         request = self._request(event) if isinstance(event, PhaseBegan) else None
         match event:
+            case PhaseBegan() if self._begins_io is not None:
+                self._begins_io(event.job)
             case PhaseEnded():
                 self._end(event)
             case JobStarted():

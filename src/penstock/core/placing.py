@@ -10,6 +10,7 @@ from penstock.core.counting import Failures
 from penstock.core.decision import Decision
 from penstock.core.part_view import part
 from penstock.core.policy_calls import PolicyCalls
+from penstock.core.spread import Spread
 from penstock.model import Job, JobId, ResourceId, View
 from penstock.policies.base import Placer
 from penstock.policies.placement.greedy_non_clairvoyant import GreedyNonClairvoyant
@@ -24,13 +25,14 @@ class Placing:
         self,
         *,
         calls: PolicyCalls,
+        spread: Spread,
         placer: Placer,
         falls_back: bool,
         sticky: bool,
         catches: Failures,
         assigned: Mapping[JobId, Resources],
     ) -> None:
-        self._calls = calls
+        self._calls, self._spread = calls, spread
         self.placer = placer
         self.failures = 0
         """Decisions for which the placer failed."""
@@ -117,11 +119,10 @@ class Placing:
     ) -> dict[JobId, Resources]:
         """Return the resources of jobs that the placer does not place; they stay if they can.
 
-        Of equally loaded resources the first depends on the job, so that jobs that run one after
-        the other use all.
+        Jobs load a resource if the policies decided for them or they do I/O. Of equally loaded ones
+        those come first that fewer jobs used, so that jobs that run one after the other use all.
         """
-        first = max((jobs[id].serial for id in counts), default=0) % len(usable)
-        usable = usable[first:] + usable[:first]
+        usable = self._spread.order(usable, self._assigned, view.now)
         number = {resource: k for k, resource in enumerate(usable)}
         had = {job: self._assigned[job] for job in counts if job in self._assigned}
         stay = {
@@ -139,6 +140,7 @@ class Placing:
         staying = {
             job: tuple(map(number.__getitem__, filter(there.__contains__, resources)))
             for job, resources in {**elsewhere, **places, **stay}.items()
+            if job in places or job in self._spread.users
         }
         among = part(view, jobs, len(usable))
         chosen = GreedyNonClairvoyant().place(among, to_place, staying)

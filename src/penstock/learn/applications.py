@@ -179,7 +179,7 @@ class _Interpreter(_Tool):
     """Runs a script, a module, or a text."""
 
     text: str = ""  # the options whose value is a text; others that are `last` name the program
-    runners: "Mapping[str, _Interpreter]" = field(default_factory=dict)  # modules that run others
+    runners: "Mapping[str, _Tool]" = field(default_factory=dict)  # modules that run others
 
     def find(self, command: Sequence[str], depth: int) -> str:
         options, rest = self.read(command[1:])
@@ -194,6 +194,23 @@ class _Interpreter(_Tool):
 
     def script(self, rest: Sequence[str]) -> str:
         """Return the name of the script, "" if it comes from standard input."""
+        rest = rest[1:] if rest[:1] == ["--"] else rest
+        return _file_name(rest[0]) if rest and _is_program(rest[0]) else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ScriptRunner(_Tool):
+    """Runs a Python script, or with -m a module, that follows its options."""
+
+    verbs: frozenset[str] = frozenset()  # one of these words comes before everything else
+
+    def find(self, command: Sequence[str], depth: int) -> str:  # noqa: ARG002 - of all tools
+        arguments = command[1:]
+        if self.verbs:
+            if not arguments or arguments[0] not in self.verbs:
+                return ""
+            arguments = arguments[1:]
+        _, rest = self.read(arguments)
         rest = rest[1:] if rest[:1] == ["--"] else rest
         return _file_name(rest[0]) if rest and _is_program(rest[0]) else ""
 
@@ -308,11 +325,25 @@ _DOCKER = _Container(
 )
 _SHELL = _Shell(values=_of("o O rcfile init-file"))
 _PYTHON_RUNNER = _Interpreter(values=_of("o s"), last=_of("c m"), text="c")
+_TORCHRUN = _ScriptRunner(
+    values=_of(
+        "nnodes nproc-per-node nproc_per_node rdzv-backend rdzv_backend rdzv-endpoint "
+        "rdzv_endpoint rdzv-id rdzv_id rdzv-conf rdzv_conf max-restarts max_restarts "
+        "monitor-interval monitor_interval start-method start_method role log-dir log_dir r "
+        "redirects t tee local-ranks-filter local_ranks_filter node-rank node_rank master-addr "
+        "master_addr master-port master_port local-addr local_addr logs-specs logs_specs "
+        "numa-binding numa_binding"
+    ),
+    long=True,
+)
 _PYTHON = _Interpreter(
     values=_of("W X check-hash-based-pycs"),
     last=_of("c m"),
     text="c",
-    runners=dict.fromkeys(_of("mpi4py mpi4py.run mpi4py.futures cProfile profile"), _PYTHON_RUNNER),
+    runners={
+        **dict.fromkeys(_of("mpi4py mpi4py.run mpi4py.futures cProfile profile"), _PYTHON_RUNNER),
+        **dict.fromkeys(_of("torch.distributed.run torch.distributed.launch"), _TORCHRUN),
+    },
 )
 _TOOLS: Mapping[str, _Tool] = {
     **dict.fromkeys(["mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "prun"], _MPI),
@@ -337,6 +368,46 @@ _TOOLS: Mapping[str, _Tool] = {
             "allocate_only X exit_on_error erf_input"
         ),
         several=True,
+    ),
+    "torchrun": _TORCHRUN,
+    "accelerate": _ScriptRunner(
+        values=_of(
+            "config_file config-file num_processes num-processes num_machines num-machines "
+            "machine_rank machine-rank main_process_ip main-process-ip main_process_port "
+            "main-process-port mixed_precision mixed-precision gpu_ids gpu-ids "
+            "num_cpu_threads_per_process num-cpu-threads-per-process dynamo_backend "
+            "dynamo-backend rdzv_backend rdzv-backend rdzv_conf rdzv-conf max_restarts "
+            "max-restarts monitor_interval monitor-interval tee role log_dir "
+            "deepspeed_config_file zero_stage offload_optimizer_device offload_param_device "
+            "gradient_accumulation_steps gradient_clipping deepspeed_hostfile "
+            "deepspeed_multinode_launcher fsdp_sharding_strategy fsdp_auto_wrap_policy "
+            "fsdp_transformer_layer_cls_to_wrap fsdp_state_dict_type same_network"
+        ),
+        verbs=_of("launch"),
+        long=True,
+    ),
+    "flux": _Launcher(
+        values=_of(
+            "n ntasks N nodes c cores-per-task g gpus-per-task t time-limit q queue B bank o "
+            "setopt S setattr input output error cwd env env-remove env-file rlimit "
+            "job-name urgency dependency requires begin-time tasks-per-node tasks-per-core cores "
+            "gpus-per-node conf add-file signal taskmap cc bcc flags"
+        ),
+        verbs=_of("run submit alloc batch"),
+    ),
+    "ibrun": _Launcher(values=_of("n np o"), long=True),
+    "uv": _Launcher(
+        values=_of(
+            "extra no-extra group no-group only-group env-file with with-editable "
+            "with-requirements p python package directory project config-file index "
+            "default-index i index-url extra-index-url f find-links cache-dir color P "
+            "upgrade-package prerelease resolution exclude-newer link-mode"
+        ),
+        verbs=_of("run"),
+    ),
+    **dict.fromkeys(
+        ["conda", "mamba", "micromamba"],
+        _Launcher(values=_of("n name p prefix cwd a attach e env"), verbs=_of("run")),
     ),
     "env": _Environment(values=_of("u unset C chdir")),
     "time": _Launcher(values=_of("f format o output")),

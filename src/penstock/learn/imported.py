@@ -34,7 +34,12 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise InputError(f"the curve has {len(self.curve)} counts; give at most {MOST_COUNTS}")
         for count, bandwidth in self.curve.items():
             if not 0 <= count <= (LARGEST if most is None else most):
-                there = "counts are zero or more" if most is None else f"the site has {most}"
+                there = (
+                    "counts are zero or more"
+                    if most is None
+                    else f"the site has {most}; 'penstock curves import --within {most}' leaves "
+                    "it out"
+                )
                 raise InputError(f"the curve has a bandwidth for {count} I/O nodes; {there}")
             _check(f"the bandwidth with {count} I/O nodes", bandwidth, "bytes per second")
         for name, unit in (("volume", "bytes"), ("compute", "seconds"), ("w_iter", "seconds")):

@@ -12,13 +12,13 @@ The events of a run are numbered from 1, over all its parts, so that a reader no
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
 
 from penstock import __version__, registry
-from penstock.core.arbiter import Arbiter, Arbitrate
+from penstock.core.arbiter import Arbiter
 from penstock.core.explorer import Explorer
 from penstock.core.ledger import Ledger
 from penstock.core.manager import Manager
@@ -32,6 +32,7 @@ from penstock.model import (
     Hold,
     Job,
     JobEnded,
+    JobId,
     JobsChanged,
     JobStarted,
     NodeDown,
@@ -40,6 +41,7 @@ from penstock.model import (
     PhaseEnded,
     Pinned,
     Site,
+    View,
     WakeAt,
     Woke,
 )
@@ -80,6 +82,17 @@ class PolicySpec(msgspec.Struct, frozen=True, kw_only=True):
     def make(self, kind: str) -> Any:
         """Return the policy."""
         return registry.policy(kind, self.policy, self.options)
+
+
+class Arbitration(Protocol):
+    """An arbiter, or a host's own around it."""
+
+    def handle(self, event: Event, view: View) -> Sequence[Action]:
+        """Return the assignments that follow from an event that is not of a phase."""
+        ...
+
+    def begins_io(self, job: JobId) -> None:
+        """A job begins an I/O phase."""
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,19 +162,20 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the events have numbers: those of version 1 had none."""
         return self.version >= NUMBERED
 
-    def manager(self, arbitrate: Arbitrate | None = None) -> tuple[Manager, Ledger]:
+    def manager(self, arbiter: Arbitration | None = None) -> tuple[Manager, Ledger]:
         """Return a new Manager with these policies, and the ledger that is its view.
 
         A host that reads its arbiter makes it first.
         """
         ledger = Ledger(site=self.site)
-        if arbitrate is None and (arbiter := self.arbiter()) is not None:
-            arbitrate = arbiter.handle
+        if arbiter is None:
+            arbiter = self.arbiter(hears_phases=True)
         manager = Manager(
             sharing=self.sharing.make("sharing"),
             view=ledger,
             learn=None if self.learn is None else self._period,
-            arbitrate=arbitrate,
+            arbitrate=None if arbiter is None else arbiter.handle,
+            begins_io=None if arbiter is None else arbiter.begins_io,
             fair_users=self.fair_users,
         )
         ledger.attend(manager)
@@ -179,10 +193,11 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         except TypeError as error:
             raise InputError(f"learn is {self.learn}: {error}") from error
 
-    def arbiter(self, *, of_all: bool = False) -> Arbiter | None:
+    def arbiter(self, *, of_all: bool = False, hears_phases: bool = False) -> Arbiter | None:
         """Return a new arbiter with these policies, or None if jobs have their own resources.
 
-        `of_all`: it decides as if all jobs were enforced.
+        `of_all`: it decides as if all jobs were enforced. `hears_phases`: the host calls its
+        `begins_io`.
         """
         if self.allocation is None:
             return None
@@ -204,6 +219,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
             # On a live site Ctrl-C reaches the host in another way.
             catches=(Exception,) if self.resources_up else (Exception, KeyboardInterrupt),
             of_all=of_all,
+            hears_phases=hears_phases,
         )
 
 

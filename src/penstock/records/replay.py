@@ -51,8 +51,8 @@ def replay(record: Record, *, trusted: Collection[str] = ()) -> ReplayResult:
             "written, so those after them cannot be replayed; give the parts before the gap"
         )
     try:
-        arbiter = record.header.arbiter()
-        manager, ledger = record.header.manager(None if arbiter is None else arbiter.handle)
+        arbiter = record.header.arbiter(hears_phases=True)
+        manager, ledger = record.header.manager(arbiter)
     except InputError as error:
         raise InputError(f"{record.paths[0]}, line 1: {error}") from error
     events = actions = 0

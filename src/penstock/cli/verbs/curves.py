@@ -10,15 +10,16 @@ import msgspec
 from penstock.cli.common import live_options
 from penstock.cli.common.options import PATH
 from penstock.cli.common.output import emit_json, emit_table, json_option
-from penstock.errors import InputError, unknown
+from penstock.errors import InputError, error_prefix, unknown
 from penstock.learn.imported import ImportedApplication
 from penstock.learn.observations import Spread
 from penstock.live.deployment.knowledge import knowledge
 from penstock.live.protocol import messages
 from penstock.live.protocol.application_record import ApplicationRecord
 from penstock.live.protocol.state_directory import StateDirectory
-from penstock.live.protocol.users import name_of
+from penstock.live.protocol.users import name_of, uid_of
 from penstock.printable import printable
+from penstock.sim.formats import curves_file
 from penstock.sim.formats.curves_file import read_curves
 from penstock.units import show_bandwidth, show_count, show_seconds, show_volume
 
@@ -127,6 +128,13 @@ def _median(spread: Spread | None, show: Callable[[float], str]) -> str:
 @click.option(
     "--user", metavar="USER", help="Whose applications they are; default: as FILE says, or yours."
 )
+@click.option(
+    "--within",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Leave out bandwidths with more I/O nodes than this: a site refuses those beyond its own.",
+)
+@click.option("--create", is_flag=True, help="Make the state directory if it is missing.")
 @live_options.state
 @store_option
 @json_option
@@ -136,6 +144,8 @@ def import_(
     only: str | None,
     application: str | None,
     user: str | None,
+    within: int | None,
+    create: bool,
     folder: Path | None,
     store: str | None,
     as_json: bool,
@@ -146,6 +156,7 @@ def import_(
     Examples:
       penstock curves import curves.json
       penstock curves import explored/curves.json --only write --application ior
+      penstock curves import profiles.json --within 4       of 'penstock profile --curves mn4 --out'
 
     \b
     FILE is JSON; bandwidths are in MB/s, or words:
@@ -153,22 +164,44 @@ def import_(
                          "volume": "1 GiB", "compute": "2 min"}]}
       volume and compute are of one phase. docs/formats/curves-files.md has all fields.
 
-    Or it is a jobs file, as 'penstock explore' (curves.json) and 'penstock profile --curves --out'
-    write it: the curve of each job is imported, under the name of its program, or its id.
+    Or it is a jobs file, as 'penstock explore' (curves.json) and 'penstock profile --curves
+    --workload' write it, or the file of 'penstock profile --curves --out': the curve of each job is
+    imported, under the name of its program, or its id. Estimates that are guesses are left out.
 
     Three observations with the same number of I/O nodes replace an imported bandwidth. All of FILE
     is checked before anything is imported.
     """
     applications = owned(chosen(read_curves(file), only, application), user)
+    dropped: dict[str, list[int]] = {}
+    if within is not None:
+        applications, dropped = curves_file.within(applications, within)
+        if not applications:
+            raise InputError(f"{file}: no curve has two numbers of I/O nodes up to {within}")
     with (
+        error_prefix(file),
         live_options.launch_errors(),
-        knowledge(StateDirectory(folder), store, create=True) as known,
+        knowledge(_to_import(StateDirectory(folder), create=create), store, create=True) as known,
     ):
         known.add(applications)
+    for name in sorted({one.user for one in applications if uid_of(one.user) < 0}):
+        click.echo(f"penstock: there is no user {name!r} on this host (yet)", err=True)
     if as_json:
-        emit_json({"imported": msgspec.to_builtins(applications)})
+        emit_json({"imported": msgspec.to_builtins(applications), "left_out": dropped})
     else:
+        for name, counts in dropped.items():
+            numbers = ", ".join(map(str, counts))
+            click.echo(f"{name}: left out the bandwidth with {numbers} I/O nodes")
         click.echo(f"imported {show_count(len(applications), 'application')}")
+
+
+def _to_import(state: StateDirectory, *, create: bool) -> StateDirectory:
+    """Return a state directory that exists; InputError: its name may be mistyped."""
+    if not create and not state.exists(allow_root=True):
+        raise InputError(
+            f"there is no state directory {state.folder}; check --state, or give --create for a "
+            "site that is still to come"
+        )
+    return state
 
 
 def chosen(

@@ -33,16 +33,16 @@ def status(*, folder: Path | None, as_json: bool) -> None:
       penstock status
       penstock status --state ./state --json
 
-    "1 of 0-3" says that a job used I/O node 1 and may use 0 to 3. MiB/s is its mean rate since it
-    began, including the time it computed. Granted is the share that the policy gives a job, or
-    would give where turns are not enforced; received is its part of the bytes that all jobs moved
-    in the last 5 s, or since it began to transfer; "-": it does not transfer, or began less than
-    about two seconds ago, so that not all jobs have reported, or no job moved anything. Forwarded
-    bytes went through an I/O node; direct bytes did not. Jobs report both once per second; the
-    figures of I/O nodes are of this moment, and may be larger. A fail-open is a call that should
-    have gone to an I/O node, or waited at a gate, and was let through. The last hundred jobs that
-    ended are listed, and totals count all jobs. 'penstock top' shows which jobs wait for which,
-    'penstock explain JOB' says why.
+    "1 (may use 0-3)" says that a job used I/O node 1 and may use 0 to 3. MiB/s is its mean rate
+    since it began, including the time it computed. Granted is the share that the policy gives a
+    job, or would give where turns are not enforced; received is its part of the bytes that all jobs
+    moved in the last 5 s, or since it began to transfer; "-": it does not transfer, or began less
+    than about two seconds ago, so that not all jobs have reported, or no job moved anything.
+    Forwarded bytes went through an I/O node; direct bytes did not. Jobs report both once per
+    second; the figures of I/O nodes are of this moment, and may be larger. A fail-open is a call
+    that should have gone to an I/O node, or waited at a gate, and was let through. The last hundred
+    jobs that ended are listed, and totals count all jobs. 'penstock top' shows which jobs wait for
+    which, 'penstock explain JOB' says why.
     """
     with live_options.launch_errors():
         answer = launcher.ask(StateDirectory(folder), messages.GetStatus(), messages.Status)
@@ -184,7 +184,7 @@ def _io_nodes(job: JobRecord) -> str:
     if not job.io_nodes and not job.io_nodes_used:
         return "direct"
     allowed, used = _numbers(job.io_nodes) or "direct", _numbers(job.io_nodes_used) or "none"
-    return used if used == allowed else f"{used} of {allowed}"
+    return used if used == allowed else f"{used} (may use {allowed})"
 
 
 def _numbers(numbers: Sequence[int]) -> str:

@@ -468,7 +468,7 @@ class JobAgent:
             with suppress(OSError, InputError), ExitStack() as stack:
                 controller = stack.enter_context(self._connect())
                 resume = msgspec.structs.replace(
-                    self._begin, resumes=self.id, counters=self.counters()
+                    self._begin, resumes=self.id, counters=self.counters(), usage=self.usage()
                 )
                 accepted = controller.ask(resume, messages.JobAccepted)
                 with self._lock:

@@ -116,7 +116,7 @@ class Allocations:
         self.fallback = OWN if header.fallback is None else header.fallback.policy
         self.arbiter = arbiter
         arbiter.observe = self._decided
-        shown = header.arbiter(of_all=True)
+        shown = header.arbiter(of_all=True, hears_phases=True)
         assert shown is not None
         self._shown = shown
         shown.observe = self._would_be
@@ -129,6 +129,11 @@ class Allocations:
         actions = self._decide(event, view)
         self.seconds, self.decides = self._clock() - began, False
         return actions
+
+    def begins_io(self, job: JobId) -> None:
+        """A job begins an I/O phase."""
+        self.arbiter.begins_io(job)
+        self._shown.begins_io(job)
 
     def _decide(self, event: Event, view: View) -> Sequence[Action]:
         actions = self.arbiter.handle(event, view)

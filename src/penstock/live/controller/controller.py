@@ -68,6 +68,7 @@ class Controller:
             deployment.all_io_nodes,
             stripe=deployment.stripe,
             partitions_of=deployment.config.live.partitions_of,
+            clock=clock,
         )
         self.key = deployment.site_key()
         self.refusals = RefusalLog(clock)
@@ -268,6 +269,11 @@ class Controller:
         self.history.changed(id)
         log.info("job %s is no longer enforced: it gets all its I/O nodes", id)
 
+    def begins_io(self, job: JobEntry) -> None:
+        """A job is about to move data: choose its first I/O node by who else does."""
+        if (mapped := self.io_node_map.begins_io(job.id)) is not None:
+            self._push(job.id, mapped)
+
     def _group(self, job: JobId) -> str | None:
         """Return the name of a job's queue at the I/O nodes; None: it is gone."""
         if not self.deployment.all_users:
@@ -354,7 +360,7 @@ class Controller:
                 user=begin.user,
                 partition=self.deployment.config.live.tied(begin.partition),
                 local=peer.is_local,
-                serial=job.serial,
+                used=() if begin.resumes is None else set(map(int, begin.usage.io_nodes)),
             )
         except InputError:
             del self.jobs.running[job.id]
@@ -513,6 +519,7 @@ class Controller:
             job.counters, job.usage = counters, usage
             self._counted.notify_all()
         if self.jobs.running.get(job.id) is job:
+            self.io_node_map.used(job.id, job.io_nodes_used)
             self.received.counted(job.id, self._clock(), job.moved_bytes)
             self.archive.progressed(self.turn_service.progress(job.record(self._clock())))
         self.history.counted(job)

@@ -72,6 +72,9 @@ def find(jobs: Sequence[JobRecord], name: str) -> JobRecord:
         raise InputError(f"several running jobs are called {name!r}; name one of {ids}")
     if running or matches:
         return (running or matches)[-1]
+    if runs := [job.id for job in jobs if job.executable == name]:
+        listed = ", ".join(runs[-8:])
+        raise InputError(f"{name!r} is an application; name one of its jobs: {listed}")
     if not jobs:
         raise InputError(f"there is no job {name!r}: none has run since the controller began")
     raise unknown("job", name, [job.id for job in jobs])
@@ -268,7 +271,8 @@ def _why_zero(job: JobRecord, status: messages.Status) -> Iterator[str]:
         case "not attached":
             yield (
                 "No process of it loaded the client library: its program is statically linked, "
-                "or has other privileges than its caller, or PENSTOCK_DISABLE=1 is set."
+                "or its environment was cleared (env -i), or it has other privileges than its "
+                "caller, or PENSTOCK_DISABLE=1 is set."
             )
         case "wrote elsewhere":
             files = show_count(job.counters.get("opens_elsewhere", 0), "file")
@@ -316,7 +320,7 @@ def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
     for number in numbers:
         if states.get(number, "serving") != "serving":
             yield f"I/O node {number} is {states[number]}."
-    if job.direct_bytes and numbers:
+    if job.direct_bytes and (numbers or job.forwarded_bytes):
         yield f"{show_volume(job.direct_bytes)} went direct: {', '.join(_direct(job))}."
 
 

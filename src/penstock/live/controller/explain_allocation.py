@@ -25,12 +25,19 @@ def allocation(job: JobRecord, status: messages.Status) -> Iterator[str]:
     given = _given(decided, site)
     if job.would_have is not None:
         yield f"If its mode were enforce, it would have {_nodes(job.would_have)}: {given}."
+    elif job.state == "running" and set(decided.io_nodes) != set(job.io_nodes):
+        yield (
+            f"It will have {_nodes(decided.io_nodes)} (decided "
+            f"{show_seconds(decided.since_seconds)} ago; allocation.remap-delay): {given}."
+        )
+    elif job.state != "running":
+        yield f"It had {_nodes(decided.io_nodes)} at its end: {given}."
     else:
         since = show_seconds(decided.since_seconds)
         yield f"It has had {_nodes(decided.io_nodes)} for {since}: {given}."
     if decided.why_unknown:
         yield f"Of its application {decided.why_unknown}."
-    if decided.reason == "new":
+    if decided.reason == "new" and job.state == "running":
         share = f"a share of what other jobs leave, by {site.fallback}"
         yield (
             f"Once it has run for {show_seconds(site.settle)} (allocation.settle), it gets "

@@ -1,13 +1,19 @@
 """Which I/O nodes each running job has."""
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import NamedTuple
 
 from penstock.errors import InputError, unknown
 from penstock.live.protocol.messages import Node, NodeMap
 from penstock.live.protocol.shared_page import MAP_NODES
 from penstock.model import JobId
+
+FRESH = 2.0
+"""Seconds after its begin for which a job may still be one that does I/O."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +25,9 @@ class Assignment:
     user: str = ""
     local: bool = True  # the job is on the controller's host, and reaches Unix sockets there
     served: tuple[int, ...] = ()  # all that it may use
-    first: int = 0  # which of them its first process uses, counted around
+    lead: int | None = None  # the one that the job's first process uses; None: it has none
+    member: int = 0  # of a job on several hosts: which of its hosts this is
+    whole: str = ""  # the first of a job's members: they have one lead
 
     def reaches(self, node: Node) -> bool:
         """Tell whether the job can reach an I/O node: on its host, or its user's over TCP."""
@@ -40,7 +48,14 @@ def same_count(paths: Mapping[JobId, IoNodePath]) -> int | None:
 
 
 class IoNodeMap:
-    """Gives I/O nodes to jobs, the least loaded first."""
+    """Gives I/O nodes to jobs, the least loaded first.
+
+    A process uses the I/O node at its ordinal, counted from its job's lead. Without a choice of the
+    lead, all jobs of one process would share an I/O node. It is the one with the fewest running
+    jobs that do I/O; of equal ones, the one that fewer jobs have used, those that began less than
+    `FRESH` seconds ago included. Where others have come to use it before the job's first phase, the
+    lead is chosen again, and then stays.
+    """
 
     def __init__(
         self,
@@ -48,6 +63,7 @@ class IoNodeMap:
         *,
         stripe: int = 0,
         partitions_of: Callable[[int], tuple[str, ...]] = lambda _: (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`partitions_of` returns the partitions that an I/O node serves; none: all jobs."""
         self._io_nodes = io_nodes
@@ -55,6 +71,10 @@ class IoNodeMap:
         self._stripe = stripe
         self._up: dict[int, Node] = {}
         self._jobs: dict[str, Assignment] = {}
+        self._clock = clock
+        self._began: dict[str, float] = {}  # when jobs began of which no I/O is known
+        self._uses: dict[str, set[int]] = {}  # the I/O nodes that jobs use, once they do I/O
+        self._ever = [0] * io_nodes  # jobs that have used an I/O node
 
     def begin(
         self,
@@ -64,33 +84,100 @@ class IoNodeMap:
         user: str = "",
         partition: str = "",
         local: bool = True,
-        serial: int = 0,
+        used: Collection[int] = (),
     ) -> NodeMap:
         """Give a new job the number of I/O nodes that it requests, or all.
 
-        Processes use them in turn. The first one depends on the `serial` number of the job, so that
-        jobs of one process spread over the I/O nodes; each host of a job has a number of its own.
+        One that comes from an earlier controller has `used` some: it keeps to them.
         """
         served = [k for k in range(self._io_nodes) if self._serves(k, partition)]
-        count = len(served) if requested is None else requested
-        if not 0 <= count <= len(served):
+        wanted = len(served) if requested is None else requested
+        if not 0 <= wanted <= len(served):
             there = f"partition {partition} has" if partition else "there are"
-            raise InputError(f"{count} I/O nodes are requested; {there} {len(served)}")
+            raise InputError(f"{wanted} I/O nodes are requested; {there} {len(served)}")
         load = [0] * self._io_nodes
         for assigned in self._jobs.values():
             for number in assigned.numbers:
                 load[number] += 1
-        order = sorted(served, key=lambda k: (k not in self._up, load[k], k))
-        numbers = tuple(sorted(order[:count]))
-        self._jobs[job] = Assignment(
-            numbers=numbers,
+        own = Assignment(
+            numbers=(),
             stripe=self._stripe,
             user=user,
             local=local,
             served=tuple(served),
-            first=serial,
+            whole=job,
         )
+
+        def reached(number: int) -> bool:
+            return number in self._up and own.reaches(self._up[number])
+
+        order = sorted(served, key=lambda k: (not reached(k), k not in self._up, load[k], k))
+        numbers = tuple(sorted(order[:wanted]))
+        own = replace(own, numbers=numbers)
+        if (lead := self._first_used(numbers, used)) is None:
+            lead = self._least_used(own)
+            self._began[job] = self._clock()
+        else:
+            self._use(job, {lead})
+        self._jobs[job] = replace(own, lead=lead)
         return self.map(job)
+
+    @staticmethod
+    def _first_used(numbers: Sequence[int], used: Collection[int]) -> int | None:
+        """Return where the first process of a job was, by the I/O nodes that it used."""
+        among = [k for k, number in enumerate(numbers) if number in used]
+        before = [k for k in among if numbers[k - 1] not in used]
+        return numbers[(before or among)[0]] if among else None
+
+    def _users(self) -> Counter[int]:
+        """Count the running jobs that use each I/O node."""
+        return Counter(k for used in self._uses.values() for k in used)
+
+    def _least_used(self, own: Assignment) -> int | None:
+        """Return the I/O node of a job that the fewest jobs use."""
+        users, ever = self._users(), Counter(dict(enumerate(self._ever)))
+        since = self._clock() - FRESH
+        for job, began in self._began.items():
+            if began > since and (first := self._first(job)) is not None:
+                ever[first] += 1
+        among = [k for k in own.numbers if k in self._up and own.reaches(self._up[k])]
+        least = [(users[k], ever[k], k) for k in among or own.numbers]
+        return min(least)[2] if least else None
+
+    def _first(self, job: str) -> int | None:
+        """Return the I/O node of the first process of a job, or of a member of it."""
+        order = self._order(self._jobs[job])
+        return order[0] if order else None
+
+    def _use(self, job: str, numbers: Collection[int]) -> None:
+        """Note that a job uses I/O nodes."""
+        self._began.pop(job, None)
+        known = self._uses.setdefault(job, set())
+        for number in numbers:
+            if number not in known:
+                known.add(number)
+                self._ever[number] += 1
+
+    def begins_io(self, job: str) -> NodeMap | None:
+        """Note that a job begins its first phase; return its map if it has another lead now."""
+        if job in self._uses or job not in self._jobs:
+            return None
+        own, first, moved = self._jobs[job], self._first(job), False
+        alone = all(id == job or other.whole != own.whole for id, other in self._jobs.items())
+        # All members of a job count from one lead; so do all pieces of striped files.
+        if first is not None and alone and not own.stripe:
+            users = self._users()
+            least = self._least_used(own)
+            if least is not None and users[least] < users[first]:
+                self._jobs[job] = replace(own, lead=least)
+                first, moved = least, True
+        self._use(job, () if first is None else {first})
+        return self.map(job) if moved else None
+
+    def used(self, job: str, numbers: Collection[int]) -> None:
+        """Note which I/O nodes have moved data for a running job."""
+        if job in self._jobs and numbers:
+            self._use(job, set(numbers) & set(self._jobs[job].numbers))
 
     def _serves(self, number: int, partition: str) -> bool:
         partitions = self._partitions_of(number)
@@ -99,13 +186,22 @@ class IoNodeMap:
     def follow(self, job: str, other: str) -> None:
         """Give a job the I/O nodes of another member of the same job."""
         had, own = self._jobs[other], self._jobs[job]
-        # A striped file has the same order of I/O nodes on all hosts.
-        first = had.first if had.stripe else own.first
-        self._jobs[job] = replace(own, numbers=had.numbers, stripe=had.stripe, first=first)
+        members = {
+            assigned.member for assigned in self._jobs.values() if assigned.whole == had.whole
+        }
+        self._jobs[job] = replace(
+            own,
+            numbers=had.numbers,
+            stripe=had.stripe,
+            lead=had.lead,
+            member=next(k for k in count() if k not in members),
+            whole=had.whole,
+        )
 
     def end(self, job: str) -> None:
         """Remove a job."""
-        self._jobs.pop(job, None)
+        for of_job in (self._jobs, self._began, self._uses):
+            of_job.pop(job, None)
 
     def remap(
         self, job: str, numbers: Sequence[int], stripe: int, *, in_order: bool = False
@@ -122,9 +218,19 @@ class IoNodeMap:
                 )
         if len(set(numbers)) < len(numbers):
             raise InputError("an I/O node is named twice; name it once")
-        own = self._jobs[job]
-        first = 0 if in_order else own.first
-        self._jobs[job] = replace(own, numbers=tuple(numbers), stripe=stripe, first=first)
+        own = replace(self._jobs[job], numbers=tuple(numbers), stripe=stripe)
+        if in_order:
+            own = replace(own, lead=numbers[0] if numbers else None, member=0)
+        elif own.lead not in numbers:
+            own = replace(own, lead=self._lead_of_others(own, job))
+        self._jobs[job] = own
+        if in_order:
+            self._began.pop(job, None)
+            self._uses.setdefault(job, set())
+        if job in self._uses:
+            first = self._first(job)
+            self._uses[job] = set()
+            self._use(job, () if first is None else {first})
         return self.map(job)
 
     def release(self, job: str) -> NodeMap | None:
@@ -134,6 +240,13 @@ class IoNodeMap:
             return None
         self._jobs[job] = replace(own, numbers=own.served, stripe=self._stripe)
         return self.map(job)
+
+    def _lead_of_others(self, own: Assignment, job: str) -> int | None:
+        """Return the lead that the other members of a job have on the same I/O nodes, or a new."""
+        for id, other in self._jobs.items():
+            if id != job and other.whole == own.whole and other.lead in own.numbers:
+                return other.lead
+        return self._least_used(own)
 
     def node_up(self, node: Node) -> dict[str, NodeMap]:
         """Add an I/O node; return the jobs whose map changed."""
@@ -154,12 +267,20 @@ class IoNodeMap:
         files are striped: a stripe is on the same I/O node for all hosts.
         """
         assigned = self._jobs[job]
-        apart = 1 if len(assigned.numbers) <= MAP_NODES else MAP_NODES
-        first = apart * assigned.first % max(len(assigned.numbers), 1)
-        order = assigned.numbers[first:] + assigned.numbers[:first]
-        nodes = [self._up[k] for k in order if k in self._up]
+        nodes = [self._up[k] for k in self._order(assigned) if k in self._up]
         nodes = [node for node in nodes if assigned.reaches(node)]
         return NodeMap(nodes=nodes[:MAP_NODES], stripe=assigned.stripe)
+
+    @staticmethod
+    def _order(assigned: Assignment) -> tuple[int, ...]:
+        """Return a job's I/O nodes in the order of its processes, that of a member's first."""
+        numbers = assigned.numbers
+        if assigned.lead not in numbers:
+            return numbers
+        apart = 1 if len(numbers) <= MAP_NODES else MAP_NODES
+        member = 0 if assigned.stripe else assigned.member
+        first = (numbers.index(assigned.lead) + apart * member) % len(numbers)
+        return numbers[first:] + numbers[:first]
 
     def numbers(self, job: str) -> tuple[int, ...]:
         """Return the numbers of a job's I/O nodes, whether they are up or not."""

@@ -153,6 +153,7 @@ class Session:
         match message:
             case messages.PhaseBegan():
                 job.phase_seen = True
+                self._controller.begins_io(job)
                 self._controller.turn_service.phase_began(job, message)
             case messages.PhaseEnded():
                 self._controller.turn_service.phase_ended(job, message)

@@ -112,11 +112,10 @@ class TurnService:
                 "sharing.scope is 'io-node', and there is no I/O node; give --io-nodes, or "
                 "sharing.scope = 'file-system'"
             )
-        arbiter = self.header.arbiter()
+        arbiter = self.header.arbiter(hears_phases=True)
         self.allocations = None if arbiter is None else Allocations(self.header, arbiter, clock)
         """What was decided on jobs' I/O nodes; None: nothing is."""
-        arbitrate = None if self.allocations is None else self.allocations.handle
-        self.turns = Turns(*self.header.manager(arbitrate))
+        self.turns = Turns(*self.header.manager(self.allocations))
         self.policy = config.sharing.policy
         self._live = config.live
         self.modes = Modes(config.live.mode, config.live.users)

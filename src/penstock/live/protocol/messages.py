@@ -201,6 +201,16 @@ class Hints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     request: Hint | None = None  # bytes of a request
 
 
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a job's data went; an agent of an older version does not say."""
+
+    io_nodes: Annotated[dict[IoNodeNumber, Count], Meta(max_length=1024)] = {}  # bytes by number
+    file_systems: Annotated[dict[Annotated[str, Meta(pattern=r"^[0-7]\Z")], Count], Meta()] = {}
+    """Bytes by the number of the file system."""
+    directories: Annotated[list[Annotated[str, Meta(max_length=256)]], Meta(max_length=8)] = []
+    """The first directories outside the roots in which it opened files for writing."""
+
+
 class BeginJob(Message, frozen=True, kw_only=True, tag="Begin"):
     """A job begins; the connection stays open while it runs. Answer: JobAccepted."""
 
@@ -216,6 +226,7 @@ class BeginJob(Message, frozen=True, kw_only=True, tag="Begin"):
     partition: Partition = ""
     resumes: str | None = None  # its id at a controller that is gone
     counters: Counts = {}  # of a job that resumes, so far
+    usage: Usage = Usage()  # the same
     team: str | None = None  # shared by its agents on several hosts: one turn for all of them
     hints: Hints = Hints()
 
@@ -315,16 +326,6 @@ class Heartbeat(Message, frozen=True, kw_only=True, tag="Beat"):
     """From the controller, several times per lease: it is alive, so gates may stay closed."""
 
     mode: str = "enforce"  # the job's mode from now on
-
-
-class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where a job's data went; an agent of an older version does not say."""
-
-    io_nodes: Annotated[dict[IoNodeNumber, Count], Meta(max_length=1024)] = {}  # bytes by number
-    file_systems: Annotated[dict[Annotated[str, Meta(pattern=r"^[0-7]\Z")], Count], Meta()] = {}
-    """Bytes by the number of the file system."""
-    directories: Annotated[list[Annotated[str, Meta(max_length=256)]], Meta(max_length=8)] = []
-    """The first directories outside the roots in which it opened files for writing."""
 
 
 class JobCounters(Message, frozen=True, kw_only=True, omit_defaults=True, tag="Counted"):

@@ -5,10 +5,12 @@
 
 A number without a unit is in `unit`, MB/s by default, and MB for a volume. `volume` and `compute`
 are those of one phase. A jobs file, with "jobs", is read too: of each job the curve, its program
-and its size. Volume and compute of a jobs file are of whole runs, and are left out.
+and its size. Volume and compute of a jobs file are of whole runs, and are left out. So is a file
+of `penstock profile --curves --out`, with "profiles": each has an estimated curve, in MB/s.
+One that is a guess is left out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Annotated
 
@@ -16,7 +18,12 @@ import msgspec
 
 from penstock import units
 from penstock.errors import InputError, error_prefix
-from penstock.learn.imported import MOST_IMPORTED, Imported, ImportedApplication
+from penstock.learn.imported import (
+    MOST_IMPORTED,
+    NOTHING_IMPORTED,
+    Imported,
+    ImportedApplication,
+)
 from penstock.sim.formats.decode import ERRORS, decode, field_error, parse_counts
 from penstock.sim.formats.jobs_file import read_jobs
 
@@ -42,9 +49,23 @@ class _Application(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     w_iter: Quantity | None = None
 
 
+class _Write(msgspec.Struct, frozen=True, kw_only=True):
+    nodes: _Count | None = None
+
+
+class _Profile(msgspec.Struct, frozen=True, kw_only=True):
+    name: str = ""
+    executable: str | None = None
+    nodes: _Count | None = None
+    write: _Write | None = None
+    curve: dict[str, Quantity] | None = None
+    guess: bool = False
+
+
 class _File(msgspec.Struct, frozen=True, kw_only=True):
     applications: list[msgspec.Raw] | None = None
     jobs: list[msgspec.Raw] | None = None
+    profiles: list[_Profile] | None = None
     unit: str = UNIT
 
 
@@ -56,10 +77,13 @@ def read_curves(path: Path) -> list[ImportedApplication]:
         raise InputError(f"{path}: {error.strerror}; give a file of curves") from error
     with error_prefix(path):
         file = decode(data, _File)
-        if (file.applications is None) == (file.jobs is None):
-            raise InputError('give either "applications" or "jobs"')
+        kinds = (file.applications, file.jobs, file.profiles)
+        if sum(kind is not None for kind in kinds) != 1:
+            raise InputError('give one of "applications", "jobs" and "profiles"')
         unit = _unit(file.unit)
-        if file.applications is not None:
+        if file.profiles is not None:
+            applications = _profiles(file.profiles, unit)
+        elif file.applications is not None:
             applications = [_application(k, raw, unit) for k, raw in enumerate(file.applications)]
         else:
             applications = _jobs(path, unit)
@@ -118,6 +142,51 @@ def _jobs(path: Path, unit: float) -> list[ImportedApplication]:
         for job in read_jobs(path)
         if job.curve is not None
     ]
+
+
+def _profiles(profiles: Sequence[_Profile], unit: float) -> list[ImportedApplication]:
+    """Return the curves that were estimated; two logs of one program: that of the later one.
+
+    A log has the user's number on another machine: they are the caller's here.
+    """
+    applications = {}
+    for number, profile in enumerate(profiles):
+        if not profile.curve or profile.guess:
+            continue
+        where = f"profiles[{number}], curve"
+        with error_prefix(where):
+            curve = {
+                count: units.bandwidth(given) if isinstance(given, str) else given * unit
+                for count, given in profile.curve.items()
+            }
+        name = PurePath(profile.executable or "").name or profile.name
+        # The log has no nodes, and --cores told them.
+        nodes = profile.nodes or (profile.write and profile.write.nodes) or 1
+        applications[name, nodes] = ImportedApplication(
+            application=name,
+            nodes=nodes,
+            imported=Imported(curve=parse_counts(curve, where)),
+        )
+    return list(applications.values())
+
+
+def within(
+    applications: Sequence[ImportedApplication], most: int
+) -> tuple[list[ImportedApplication], dict[str, list[int]]]:
+    """Return applications with their curves up to `most` I/O nodes, and what was dropped of each.
+
+    One of which fewer than two numbers are left loses its curve.
+    """
+    kept, dropped = [], {}
+    for one in applications:
+        curve = {n: b for n, b in one.imported.curve.items() if n <= most}
+        curve = curve if len(curve) > 1 else {}
+        if beyond := sorted(one.imported.curve.keys() - curve.keys()):
+            dropped[one.application] = beyond
+        imported = msgspec.structs.replace(one.imported, curve=curve)
+        if imported != NOTHING_IMPORTED:
+            kept.append(msgspec.structs.replace(one, imported=imported))
+    return kept, dropped
 
 
 def _check(applications: list[ImportedApplication]) -> None:
