@@ -12,6 +12,7 @@ I/O nodes, 300 of them unknown. Each line ends with its bar and whether it is me
 
 from __future__ import annotations
 
+import gc
 import os
 import statistics
 import time
@@ -267,6 +268,9 @@ def decisions(
 
 
 if __name__ == "__main__":
+    # As the controller does: imported and loaded objects are not collected (live/controller).
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
     decisions(pattern_job)
     decisions(own_job)
     t_cpu()
