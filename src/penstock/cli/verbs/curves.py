@@ -73,6 +73,8 @@ def show(
     The bandwidth is the median over phases that had the file system to themselves with that number
     of I/O nodes (0: direct), with quartiles and the number of phases; with none it was imported, or
     it is a prior: the median of applications with the same access pattern and similar requests.
+    Bytes, computation and w_iter are medians over the phases with any number of I/O nodes, in the
+    first row of an application.
     """
     with live_options.launch_errors(), knowledge(StateDirectory(folder), store) as known:
         records = known.records(user)
@@ -107,14 +109,19 @@ def _rows(record: ApplicationRecord) -> list[tuple[str, ...]]:
         (
             count,
             show_bandwidth(point.median),
-            f"{show_bandwidth(point.low)} to {show_bandwidth(point.high)}",
+            f"{show_bandwidth(point.low)} to {show_bandwidth(point.high)}"
+            if point.observations
+            else "-",
             f"{point.observations}"
             if point.observations
             else ("prior" if count in of_prior else "imported"),
         )
         for count, point in record.curve.items()
     ] or [("-", "-", "-", "-")]
-    return [(*name, *point, *demand) for point in points]
+    # What is known of phases is of all numbers together: it stands once.
+    return [
+        (*name, *point, *(demand if k == 0 else ("", "", ""))) for k, point in enumerate(points)
+    ]
 
 
 def _median(spread: Spread | None, show: Callable[[float], str]) -> str:
