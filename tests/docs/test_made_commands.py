@@ -12,6 +12,7 @@ from penstock import registry
 from penstock.cli.verbs import up
 from penstock.config import Config
 from penstock.errors import InputError
+from penstock.identities import io_nodes
 from penstock.live.controller.io_node_map import IoNodePath
 from penstock.live.controller.turn_service import TurnService
 
@@ -77,7 +78,7 @@ def turn_service(config: Config) -> TurnService:
         io_nodes=2,
         send=lambda *_: None,
         set_weights=lambda *_: None,
-        path=lambda _: IoNodePath((0,)),
+        path=lambda _: IoNodePath(io_nodes([0])),
         assign=lambda *_: None,
     )
 

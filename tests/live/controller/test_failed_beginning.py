@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from live.controller.turn_harness import TurnHarness
 
+from penstock.identities import IoNodeId
 from penstock.learn.knowledge import Knowledge
 from penstock.learn.observations import History, ObservedPhase
 from penstock.live.controller.controller import Controller
@@ -60,7 +61,7 @@ def test_a_beginning_that_fails_is_undone_and_the_job_is_told_to_run_unmanaged(
             begin(controller)
         assert controller.jobs.running == {}
         assert controller.turn_service.turns.states == {}
-        assert controller.io_node_map.on(0) == []
+        assert controller.io_node_map.on(IoNodeId(0)) == []
         assert controller.archive.store.flush()
         controller.history = works
         assert begin(controller).state == "running"

@@ -4,6 +4,8 @@ import pytest
 
 from penstock.config.sections import LiveSection
 from penstock.errors import InputError
+from penstock.identities import IoNodeId
+from penstock.identities import io_nodes as numbered
 from penstock.live.controller.io_node_map import IoNodeMap
 from penstock.live.protocol.messages import Node, NodeMap
 from penstock.live.protocol.shared_page import MAP_NODES, SITE_NODES
@@ -40,7 +42,7 @@ def test_the_least_loaded_are_given_first() -> None:
 
 def test_one_that_is_down_is_given_last_and_left_out_of_maps() -> None:
     assignments = serving(3)
-    assert assignments.node_down(0) == {}
+    assert assignments.node_down(IoNodeId(0)) == {}
     assert numbers(assignments.begin("a", 2)) == [1, 2]
     assert sorted(numbers(assignments.begin("b", 3))) == [1, 2]
     assert assignments.numbers("b") == (0, 1, 2)
@@ -50,17 +52,18 @@ def test_jobs_hear_of_the_death_and_the_return_of_their_own_nodes_alone() -> Non
     assignments = serving(2)
     assignments.begin("both")
     assignments.begin("one", 1)  # equally loaded: the lowest number
-    assert {k: numbers(v) for k, v in assignments.node_down(0).items()} == {"both": [1], "one": []}
-    assert assignments.node_down(0) == {}
+    moved = assignments.node_down(IoNodeId(0))
+    assert {k: numbers(v) for k, v in moved.items()} == {"both": [1], "one": []}
+    assert assignments.node_down(IoNodeId(0)) == {}
     back = assignments.node_up(node(0, run=2))
     assert [n.id for n in back["both"].nodes] == [200, 101]
-    assert set(assignments.node_down(1)) == {"both"}
+    assert set(assignments.node_down(IoNodeId(1))) == {"both"}
 
 
 def test_a_remap_takes_what_is_named() -> None:
     assignments = serving(3)
     assignments.begin("a")
-    remapped = assignments.remap("a", [2, 0], 4096, in_order=True)
+    remapped = assignments.remap("a", numbered([2, 0]), 4096, in_order=True)
     assert remapped == NodeMap(nodes=[node(2), node(0)], stripe=4096)
     assert numbers(assignments.remap("a", [], 0)) == []
 
@@ -73,7 +76,7 @@ def test_wrong_remaps_change_nothing(job: str, io_nodes: list[int], message: str
     assignments = serving(3)
     assignments.begin("a")
     with pytest.raises(InputError, match=message):
-        assignments.remap(job, io_nodes, 0)
+        assignments.remap(job, numbered(io_nodes), 0)
     assert assignments.numbers("a") == (0, 1, 2)
 
 
@@ -86,7 +89,7 @@ def test_a_member_that_follows_another_has_its_io_nodes_where_it_reaches_them() 
     """The other was remapped meanwhile; from another host no Unix socket is reached."""
     assignments = serving(4)
     assignments.begin("first", 2)
-    assignments.remap("first", [3, 1], 1 << 20, in_order=True)
+    assignments.remap("first", numbered([3, 1]), 1 << 20, in_order=True)
     for name, local, reached in (("second", True, [3, 1]), ("third", False, [])):
         assignments.begin(name, local=local)
         assignments.follow(name, "first")
@@ -105,7 +108,7 @@ def test_each_job_begins_at_another_io_node_and_stays_there_when_one_dies() -> N
     firsts = [assignments.begin(f"j.{k}").nodes[0].number for k in range(5)]
     assert firsts == [0, 1, 2, 3, 0]
     assert assignments.numbers("j.1") == (0, 1, 2, 3)
-    assignments.node_down(3)
+    assignments.node_down(IoNodeId(3))
     assert numbers(assignments.map("j.1")) == [1, 2, 0]
     assert numbers(assignments.map("j.2")) == [2, 0, 1]
 
@@ -166,7 +169,7 @@ def test_a_job_of_an_earlier_controller_keeps_its_first_io_node(
 ) -> None:
     """Its files are open there; a job of two processes used two, one after the other."""
     assignments = serving(3)
-    assert numbers(assignments.begin("back", used=used)) == order
+    assert numbers(assignments.begin("back", used=numbered(used))) == order
     assert assignments.begins_io("back") is None
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from penstock.config import Config
 from penstock.config.sections import LiveSection, Mode
+from penstock.identities import io_nodes
 from penstock.live.controller.io_node_map import IoNodePath
 from penstock.live.controller.job_table import JobTable
 from penstock.live.controller.turn_service import TurnService
@@ -24,7 +25,7 @@ class Site:
             io_nodes=1,
             send=lambda _, __: None,
             set_weights=lambda weights, _: setattr(self, "weights", weights),
-            path=lambda _: IoNodePath((0,)),
+            path=lambda _: IoNodePath(io_nodes([0])),
             assign=lambda _: None,
             clock=lambda: self.now,
         )

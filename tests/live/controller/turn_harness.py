@@ -5,6 +5,7 @@ from typing import Any
 
 from penstock.config import Setting, load
 from penstock.identities import FileSystemId
+from penstock.identities import io_nodes as numbered
 from penstock.learn.observations import ObservedPhase
 from penstock.live.controller.io_node_map import IoNodePath
 from penstock.live.controller.io_node_weights import OutOfTurn
@@ -63,7 +64,9 @@ class TurnHarness:
             file_systems=file_systems,
             send=lambda job, message: self.messages.append((job, message)),
             set_weights=self._set_weights,
-            path=lambda id: IoNodePath(self.io_nodes_of.get(id, self.io_nodes), self.maps),
+            path=lambda id: IoNodePath(
+                numbered(self.io_nodes_of.get(id, self.io_nodes)), self.maps
+            ),
             assign=self.assigned.append,
             release=self.released.append,
             learn=self._learn,

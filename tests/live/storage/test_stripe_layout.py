@@ -9,11 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
+from penstock.identities import TargetId
 from penstock.live.ionode import _schedulers
 from penstock.live.storage.stripe_layout import END_OF_FILE, Component, StripeMap
 
 LAYOUTS = Path(__file__).parent / "layouts"
 MIB = 1 << 20
+
+
+def targets(*numbers: int) -> tuple[TargetId, ...]:
+    return tuple(map(TargetId, numbers))
 
 
 def layout(name: str) -> str:
@@ -72,7 +77,7 @@ def test_fixed_stripes_go_round() -> None:
 
 
 def test_plain_layout_is_the_same_in_all_forms() -> None:
-    expected = StripeMap((Component(0, END_OF_FILE, MIB, (5, 0, 2)),))
+    expected = StripeMap((Component(0, END_OF_FILE, MIB, targets(5, 0, 2)),))
     assert StripeMap.from_getstripe(layout("getstripe-plain")) == expected
     assert StripeMap.from_lustre(plain(MIB, [5, 0, 2])) == expected
     assert StripeMap.from_lustre(in_pool(MIB, [5, 0, 2])) == expected
@@ -96,7 +101,7 @@ def test_progressive_layout_is_the_same_in_both_forms() -> None:
 
 
 def test_stale_mirrors_and_extensions_are_passed_over() -> None:
-    expected = StripeMap((Component(0, END_OF_FILE, MIB, (8, 2)),))
+    expected = StripeMap((Component(0, END_OF_FILE, MIB, targets(8, 2)),))
     assert StripeMap.from_getstripe(layout("getstripe-mirrored")) == expected
     value = composite(
         (INIT | STALE, 0, END_OF_FILE, plain(MIB, [3])),
@@ -109,8 +114,8 @@ def test_stale_mirrors_and_extensions_are_passed_over() -> None:
 def test_a_directory_has_numbers_of_targets_only() -> None:
     lustre = StripeMap.from_getstripe(layout("getstripe-directory"))
     assert lustre.components == (
-        Component(0, 65536, 65536, (0,)),
-        Component(65536, END_OF_FILE, MIB, (0,)),
+        Component(0, 65536, 65536, targets(0)),
+        Component(65536, END_OF_FILE, MIB, targets(0)),
     )
     beegfs = StripeMap.from_beegfs(layout("beegfs-7-directory"))
     assert beegfs == StripeMap.fixed(MIB, 4)
@@ -118,9 +123,9 @@ def test_a_directory_has_numbers_of_targets_only() -> None:
 
 def test_beegfs_targets_in_their_order() -> None:
     seven = StripeMap.from_beegfs(layout("beegfs-7-file"))
-    assert seven.components == (Component(0, END_OF_FILE, 512 << 10, (103, 201, 302)),)
+    assert seven.components == (Component(0, END_OF_FILE, 512 << 10, targets(103, 201, 302)),)
     eight = StripeMap.from_beegfs(layout("beegfs-8-file"))
-    assert eight.components == (Component(0, END_OF_FILE, 2 * MIB, (401, 102)),)
+    assert eight.components == (Component(0, END_OF_FILE, 2 * MIB, targets(401, 102)),)
 
 
 def test_beyond_the_layout_the_last_component_counts() -> None:

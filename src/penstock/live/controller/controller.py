@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InputError
+from penstock.identities import IoNodeId, io_nodes
 from penstock.live.controller.application_requests import ApplicationRequests
 from penstock.live.controller.detection import Detection, DetectionService
 from penstock.live.controller.explain import advised
@@ -214,7 +215,7 @@ class Controller:
             self.tuning.up(node.number)
 
     def _node_down(self, number: int) -> None:
-        for job, mapped in self.io_node_map.node_down(number).items():
+        for job, mapped in self.io_node_map.node_down(IoNodeId(number)).items():
             self._push(job, mapped)
         self.turn_service.node_down(number)
         self.detection.down(number)
@@ -238,7 +239,7 @@ class Controller:
 
     def _path(self, job: str) -> IoNodePath:
         numbers = sorted(node.number for node in self.io_node_map.map(job).nodes)
-        return IoNodePath(tuple(numbers), self.jobs.running[job].maps)
+        return IoNodePath(io_nodes(numbers), self.jobs.running[job].maps)
 
     def _assign(self, assign: Assign) -> None:
         """Give a job the arbiter's I/O nodes, unless it is pinned to others."""
@@ -249,7 +250,7 @@ class Controller:
         if set(before) == set(assign.resources):
             return
         stripe = self.deployment.stripe
-        self._push(job.id, self.io_node_map.remap(job.id, assign.resources, stripe))
+        self._push(job.id, self.io_node_map.remap(job.id, io_nodes(assign.resources), stripe))
         job.io_nodes = self.io_node_map.numbers(job.id)
         self.history.changed(job.id)
         if job.id in self._writers:  # it runs
@@ -360,7 +361,7 @@ class Controller:
                 user=begin.user,
                 partition=self.deployment.config.live.tied(begin.partition),
                 local=peer.is_local,
-                used=() if begin.resumes is None else set(map(int, begin.usage.io_nodes)),
+                used=() if begin.resumes is None else set(io_nodes(map(int, begin.usage.io_nodes))),
             )
         except InputError:
             del self.jobs.running[job.id]
@@ -425,7 +426,7 @@ class Controller:
             log.warning("job %s: there are fewer I/O nodes than it had asked for", job.id)
             return
         in_order = job.begin.io_nodes is None  # a person named them
-        self.io_node_map.remap(job.id, pinned.io_nodes, pinned.stripe, in_order=in_order)
+        self.io_node_map.remap(job.id, io_nodes(pinned.io_nodes), pinned.stripe, in_order=in_order)
         job.pinned = True
 
     def _undo(self, job: JobEntry) -> None:
@@ -487,7 +488,7 @@ class Controller:
         """Give a running job other I/O nodes; return when it uses them."""
         job = self.jobs.find(remap.job)
         job.pinned = True
-        mapped = self.io_node_map.remap(job.id, remap.nodes, remap.stripe, in_order=True)
+        mapped = self.io_node_map.remap(job.id, io_nodes(remap.nodes), remap.stripe, in_order=True)
         self._push(job.id, mapped)
         job.io_nodes, job.stripe = self.io_node_map.numbers(job.id), mapped.stripe
         self.turn_service.pinned(job)
@@ -519,7 +520,7 @@ class Controller:
             job.counters, job.usage = counters, usage
             self._counted.notify_all()
         if self.jobs.running.get(job.id) is job:
-            self.io_node_map.used(job.id, job.io_nodes_used)
+            self.io_node_map.used(job.id, io_nodes(job.io_nodes_used))
             self.received.counted(job.id, self._clock(), job.moved_bytes)
             self.archive.progressed(self.turn_service.progress(job.record(self._clock())))
         self.history.counted(job)

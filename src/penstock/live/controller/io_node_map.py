@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import NamedTuple
 
+from penstock import identities
 from penstock.errors import InputError, unknown
+from penstock.identities import IoNodeId
 from penstock.live.protocol.messages import Node, NodeMap
 from penstock.live.protocol.shared_page import MAP_NODES
 from penstock.model import JobId
@@ -20,12 +22,12 @@ FRESH = 2.0
 class Assignment:
     """The I/O nodes of a job, by number, whether they are up or not."""
 
-    numbers: tuple[int, ...]
+    numbers: tuple[IoNodeId, ...]
     stripe: int = 0
     user: str = ""
     local: bool = True  # the job is on the controller's host, and reaches Unix sockets there
-    served: tuple[int, ...] = ()  # all that it may use
-    lead: int | None = None  # the one that the job's first process uses; None: it has none
+    served: tuple[IoNodeId, ...] = ()  # all that it may use
+    lead: IoNodeId | None = None  # the one that the job's first process uses; None: it has none
     member: int = 0  # of a job on several hosts: which of its hosts this is
     whole: str = ""  # the first of a job's members: they have one lead
 
@@ -37,7 +39,7 @@ class Assignment:
 class IoNodePath(NamedTuple):
     """Where the data of a job goes: the I/O nodes that it can use (none: direct)."""
 
-    numbers: tuple[int, ...]
+    numbers: tuple[IoNodeId, ...]
     maps: int = 0  # sent to it so far: equal paths at two times were equal in between
 
 
@@ -62,18 +64,18 @@ class IoNodeMap:
         io_nodes: int,
         *,
         stripe: int = 0,
-        partitions_of: Callable[[int], tuple[str, ...]] = lambda _: (),
+        partitions_of: Callable[[IoNodeId], tuple[str, ...]] = lambda _: (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`partitions_of` returns the partitions that an I/O node serves; none: all jobs."""
         self._io_nodes = io_nodes
         self._partitions_of = partitions_of
         self._stripe = stripe
-        self._up: dict[int, Node] = {}
+        self._up: dict[IoNodeId, Node] = {}
         self._jobs: dict[str, Assignment] = {}
         self._clock = clock
         self._began: dict[str, float] = {}  # when jobs began of which no I/O is known
-        self._uses: dict[str, set[int]] = {}  # the I/O nodes that jobs use, once they do I/O
+        self._uses: dict[str, set[IoNodeId]] = {}  # the I/O nodes that jobs use, once they do I/O
         self._ever = [0] * io_nodes  # jobs that have used an I/O node
 
     def begin(
@@ -84,13 +86,14 @@ class IoNodeMap:
         user: str = "",
         partition: str = "",
         local: bool = True,
-        used: Collection[int] = (),
+        used: Collection[IoNodeId] = (),
     ) -> NodeMap:
         """Give a new job the number of I/O nodes that it requests, or all.
 
         One that comes from an earlier controller has `used` some: it keeps to them.
         """
-        served = [k for k in range(self._io_nodes) if self._serves(k, partition)]
+        all_of_them = identities.io_nodes(range(self._io_nodes))
+        served = [k for k in all_of_them if self._serves(k, partition)]
         wanted = len(served) if requested is None else requested
         if not 0 <= wanted <= len(served):
             there = f"partition {partition} has" if partition else "there are"
@@ -108,7 +111,7 @@ class IoNodeMap:
             whole=job,
         )
 
-        def reached(number: int) -> bool:
+        def reached(number: IoNodeId) -> bool:
             return number in self._up and own.reaches(self._up[number])
 
         order = sorted(served, key=lambda k: (not reached(k), k not in self._up, load[k], k))
@@ -123,17 +126,17 @@ class IoNodeMap:
         return self.map(job)
 
     @staticmethod
-    def _first_used(numbers: Sequence[int], used: Collection[int]) -> int | None:
+    def _first_used(numbers: Sequence[IoNodeId], used: Collection[IoNodeId]) -> IoNodeId | None:
         """Return where the first process of a job was, by the I/O nodes that it used."""
         among = [k for k, number in enumerate(numbers) if number in used]
         before = [k for k in among if numbers[k - 1] not in used]
         return numbers[(before or among)[0]] if among else None
 
-    def _users(self) -> Counter[int]:
+    def _users(self) -> Counter[IoNodeId]:
         """Count the running jobs that use each I/O node."""
         return Counter(k for used in self._uses.values() for k in used)
 
-    def _least_used(self, own: Assignment) -> int | None:
+    def _least_used(self, own: Assignment) -> IoNodeId | None:
         """Return the I/O node of a job that the fewest jobs use."""
         users, ever = self._users(), Counter(dict(enumerate(self._ever)))
         since = self._clock() - FRESH
@@ -144,12 +147,12 @@ class IoNodeMap:
         least = [(users[k], ever[k], k) for k in among or own.numbers]
         return min(least)[2] if least else None
 
-    def _first(self, job: str) -> int | None:
+    def _first(self, job: str) -> IoNodeId | None:
         """Return the I/O node of the first process of a job, or of a member of it."""
         order = self._order(self._jobs[job])
         return order[0] if order else None
 
-    def _use(self, job: str, numbers: Collection[int]) -> None:
+    def _use(self, job: str, numbers: Collection[IoNodeId]) -> None:
         """Note that a job uses I/O nodes."""
         self._began.pop(job, None)
         known = self._uses.setdefault(job, set())
@@ -174,12 +177,12 @@ class IoNodeMap:
         self._use(job, () if first is None else {first})
         return self.map(job) if moved else None
 
-    def used(self, job: str, numbers: Collection[int]) -> None:
+    def used(self, job: str, numbers: Collection[IoNodeId]) -> None:
         """Note which I/O nodes have moved data for a running job."""
         if job in self._jobs and numbers:
             self._use(job, set(numbers) & set(self._jobs[job].numbers))
 
-    def _serves(self, number: int, partition: str) -> bool:
+    def _serves(self, number: IoNodeId, partition: str) -> bool:
         partitions = self._partitions_of(number)
         return not partitions or partition in partitions
 
@@ -204,7 +207,7 @@ class IoNodeMap:
             of_job.pop(job, None)
 
     def remap(
-        self, job: str, numbers: Sequence[int], stripe: int, *, in_order: bool = False
+        self, job: str, numbers: Sequence[IoNodeId], stripe: int, *, in_order: bool = False
     ) -> NodeMap:
         """Give a running job these I/O nodes instead; `in_order`: its first process the first."""
         if job not in self._jobs:
@@ -241,7 +244,7 @@ class IoNodeMap:
         self._jobs[job] = replace(own, numbers=own.served, stripe=self._stripe)
         return self.map(job)
 
-    def _lead_of_others(self, own: Assignment, job: str) -> int | None:
+    def _lead_of_others(self, own: Assignment, job: str) -> IoNodeId | None:
         """Return the lead that the other members of a job have on the same I/O nodes, or a new."""
         for id, other in self._jobs.items():
             if id != job and other.whole == own.whole and other.lead in own.numbers:
@@ -250,14 +253,15 @@ class IoNodeMap:
 
     def node_up(self, node: Node) -> dict[str, NodeMap]:
         """Add an I/O node; return the jobs whose map changed."""
-        self._up[node.number] = node
-        return self._on(node.number)
+        number = IoNodeId(node.number)
+        self._up[number] = node
+        return self._on(number)
 
-    def node_down(self, number: int) -> dict[str, NodeMap]:
+    def node_down(self, number: IoNodeId) -> dict[str, NodeMap]:
         """Remove an I/O node until it is up again; return the jobs whose map changed."""
         return self._on(number) if self._up.pop(number, None) else {}
 
-    def _on(self, number: int) -> dict[str, NodeMap]:
+    def _on(self, number: IoNodeId) -> dict[str, NodeMap]:
         return {job: self.map(job) for job, had in self._jobs.items() if number in had.numbers}
 
     def map(self, job: str) -> NodeMap:
@@ -272,7 +276,7 @@ class IoNodeMap:
         return NodeMap(nodes=nodes[:MAP_NODES], stripe=assigned.stripe)
 
     @staticmethod
-    def _order(assigned: Assignment) -> tuple[int, ...]:
+    def _order(assigned: Assignment) -> tuple[IoNodeId, ...]:
         """Return a job's I/O nodes in the order of its processes, that of a member's first."""
         numbers = assigned.numbers
         if assigned.lead not in numbers:
@@ -282,10 +286,10 @@ class IoNodeMap:
         first = (numbers.index(assigned.lead) + apart * member) % len(numbers)
         return numbers[first:] + numbers[:first]
 
-    def numbers(self, job: str) -> tuple[int, ...]:
+    def numbers(self, job: str) -> tuple[IoNodeId, ...]:
         """Return the numbers of a job's I/O nodes, whether they are up or not."""
         return self._jobs[job].numbers
 
-    def on(self, number: int) -> list[str]:
+    def on(self, number: IoNodeId) -> list[str]:
         """Return the jobs of an I/O node."""
         return [job for job, assigned in self._jobs.items() if number in assigned.numbers]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from penstock.files import reason
+from penstock.identities import IoNodeId
 from penstock.live.controller.io_nodes import IoNode
 from penstock.live.controller.policy_watch import Watch
 from penstock.live.controller.turn_state import Phase, TurnState
@@ -88,7 +89,7 @@ async def _io_node(controller: "Controller", io_node: IoNode) -> IoNodeRecord:
         alive=io_node.node is not None,
         state=io_node.absence,
         deaths=io_node.deaths,
-        jobs=controller.io_node_map.on(io_node.number),
+        jobs=controller.io_node_map.on(IoNodeId(io_node.number)),
     )
     if io_node.node is None:
         return record

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from penstock.errors import InputError
+from penstock.identities import TargetId
 
 TOOL_TIMEOUT = 5.0
 """Seconds for a tool of a file system to answer."""
@@ -47,7 +48,7 @@ class Component:
     start: int
     end: int
     stripe_size: int
-    targets: tuple[int, ...]
+    targets: tuple[TargetId, ...]
 
     def __post_init__(self) -> None:
         """Refuse a component without stripes or targets."""
@@ -69,7 +70,7 @@ class StripeMap:
     @classmethod
     def fixed(cls, size: int = DEFAULT_SIZE, count: int = 1) -> "StripeMap":
         """Return the map of files that begin at target 0 and change targets every `size` bytes."""
-        return cls((Component(0, END_OF_FILE, size, tuple(range(count))),))
+        return cls((Component(0, END_OF_FILE, size, tuple(map(TargetId, range(count)))),))
 
     @classmethod
     def of_file(
@@ -171,10 +172,10 @@ def _component(layout: bytes, start: int, end: int) -> Component:
     return Component(start, end, stripe_size, _targets(objects, count))
 
 
-def _targets(objects: Iterable[int | str], count: int) -> tuple[int, ...]:
+def _targets(objects: Iterable[int | str], count: int) -> tuple[TargetId, ...]:
     """Return the targets, or `count` consecutive ones if the file system has chosen none yet."""
-    targets = tuple(int(target) for target in objects)
-    return targets or tuple(range(count if 0 < count < _ALL else 1))
+    targets = tuple(TargetId(int(target)) for target in objects)
+    return targets or tuple(map(TargetId, range(count if 0 < count < _ALL else 1)))
 
 
 def _field(text: str, name: str, default: str | None = None) -> str:
