@@ -60,6 +60,7 @@ def test_gains_are_relative_to_what_ran_simulated(penstock: Any, directory: Path
         "record",
         "kind",
         "sharing",
+        "baseline",
         "ran",
         "verdict",
         "judged",

@@ -182,7 +182,8 @@ def _live(kind: str, name: str, cls: type[Any]) -> str:
                 if learnt
                 else ""
             )
-            site = " --set site.nodes=4" if name == "static" else ""
+            needed = {"static": " --set site.nodes=4", "zero": " --set site.direct=true"}
+            site = needed.get(name, "")
             return note + commands(f"{_UP} --allocation {name}{site} --mode enforce", *_RUN)
         case "placement":
             flags = f"--allocation one --set placement.policy={name} --mode enforce"

@@ -175,7 +175,10 @@ def test_the_pattern_of_an_application_is_kept(
 
 
 def test_a_class_makes_a_prior_that_explain_calls_so(state: StateDirectory) -> None:
-    """An application of known class without any bandwidth: where-known decides by the prior."""
+    """An application of known class without any bandwidth: where-known decides by the prior.
+
+    It is made of two other applications of the same user.
+    """
     user = name_of(state.folder.stat().st_uid)
     with WriteBehind(Store(f"sqlite:///{state.store}")) as keeper:
         history = History()
@@ -183,7 +186,8 @@ def test_a_class_makes_a_prior_that_explain_calls_so(state: StateDirectory) -> N
             phase = ObservedPhase(bytes=bandwidth, seconds=1.0, alone=True)
             history = history.plus(count, phase)
         other = Knowledge(history=history, pattern="shared-strided", request_size=MIB)
-        keeper.learn(Family(user=user, executable="other", nodes=1), other)
+        for name in ("one", "another"):
+            keeper.learn(Family(user=user, executable=name, nodes=1), other)
     up(state, "--mode", "enforce", "--policy", "fair-share")
     text = ""
 
@@ -199,7 +203,7 @@ def test_a_class_makes_a_prior_that_explain_calls_so(state: StateDirectory) -> N
     run_until(state, "new", explained, *hint)
     assert "It has had 2 I/O nodes (0, 1)" in text
     assert (
-        "where-known gave the number from its curve (a prior at 1, 2: the median of 1 application "
+        "where-known gave the number from its curve (a prior at 1, 2: the median of 2 applications "
         "with shared-strided, large requests)"
     ) in text
     assert "a prior was used" in text

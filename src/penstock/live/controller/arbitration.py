@@ -17,7 +17,7 @@ from penstock.live.controller.core_inputs import CLASS, WHY_UNKNOWN
 from penstock.live.controller.policy_watch import Watch, unwatched
 from penstock.live.protocol.io_node_record import AllocationStatus
 from penstock.live.protocol.job_record import JobAllocation
-from penstock.model import Action, Curve, Event, Job, JobId, Snapshot, View
+from penstock.model import Action, Curve, Event, Job, JobId, Site, Snapshot, View
 from penstock.model.job import PRIOR
 from penstock.records import Header, PolicySpec
 from penstock.units import show_count
@@ -66,7 +66,8 @@ def check(header: Header, watch: Watch = unwatched) -> None:
         compute=1.0,
     )
     view = Snapshot.of([job], header.site)
-    _check_fallback(header, watch)
+    if header.fallback is not None:
+        _check_fallback(header.fallback, header.site, watch)
     try:
         with watch():
             counts = answers.allocate(arbiter.allocator, view)
@@ -78,10 +79,9 @@ def check(header: Header, watch: Watch = unwatched) -> None:
         ) from error
 
 
-def _check_fallback(header: Header, watch: Watch) -> None:
+def _check_fallback(fallback: PolicySpec, site: Site, watch: Watch) -> None:
     """Raise InputError if the fallback policy cannot decide for a job of which nothing is known."""
-    assert header.fallback is not None
-    name, policy = header.fallback.policy, header.fallback.make("allocation")
+    name, policy = fallback.policy, fallback.make("allocation")
     advice = "it is for jobs of which too little is known; name another, such as 'size'"
     if why := getattr(policy, "offline", ""):
         raise InputError(f"fallback policy {name!r} cannot run live: {why}")
@@ -89,7 +89,7 @@ def _check_fallback(header: Header, watch: Watch) -> None:
         raise InputError(f"fallback policy {name!r} needs {', '.join(sorted(lacks))}; {advice}")
     try:
         with watch():
-            answers.allocate(policy, Snapshot.of([Job(id="example", serial=0)], header.site))
+            answers.allocate(policy, Snapshot.of([Job(id="example", serial=0)], site))
     except InputError as error:
         raise InputError(
             f"fallback policy {name!r} cannot decide for this site: {error}; {advice}"
