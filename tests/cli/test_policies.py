@@ -49,6 +49,8 @@ def test_whether_a_policy_runs_live(penstock: Any) -> None:
     live = {e["name"]: e["live"] for e in penstock("policies", "--json").json}
     assert (live["set-10"], live["clairvoyant-sets"], live["first-fit"]) == (True, False, False)
     assert "live     yes, learnt" in penstock("policies", "set-10").out
+    assert (live["search"], live["oracle"], live["mckp"]) == (False, False, True)
+    assert "live     no: it gives jobs more" in penstock("policies", "oracle").out
 
 
 def test_one_policy_with_its_options(penstock: Any) -> None:

@@ -54,7 +54,7 @@ def policies(*, words: tuple[str, ...], kind: str | None, cpu_limit: int, as_jso
     policy does only on other workloads is not seen.
 
     Policies of papers and Penstock's own are listed apart; 'live' says whether a live controller
-    can know what a policy needs.
+    takes a policy, and can know what it needs.
 
     'needs' is what a policy must know of a job: w_iter (the length of an iteration), profile (the
     class that a generator took the job from), remaining and progress (the bytes still to transfer,
@@ -127,12 +127,14 @@ def _entry(kind: str, name: str) -> dict[str, Any]:
     summary = " ".join(text.split("\n\n")[0].split()).removeprefix(f"{name}: ")
     defaults = registry.options(cls)
     needs = sorted(getattr(cls, "needs", ()))
+    offline = str(getattr(cls, "offline", ""))
     return {
         "name": name,
         "kind": kind,
         "origin": registry.origin(kind, name),
         "needs": needs,
-        "live": live_knowledge.runs_live(kind, needs),
+        "live": live_knowledge.runs_live(kind, needs) and not offline,
+        "offline": offline,
         "options": {
             option: "required" if default is inspect.Parameter.empty else default
             for option, default in defaults.items()
@@ -157,5 +159,6 @@ def _explain(entry: dict[str, Any]) -> None:
     click.echo(f"kind     {entry['kind']}")
     click.echo(f"from     {ORIGINS[entry['origin']].removeprefix('from ')}")
     click.echo(f"needs    {', '.join(entry['needs']) or 'nothing'}")
-    click.echo(f"live     {live_knowledge.in_words(entry['kind'], entry['needs'])}")
+    offline = entry["offline"] and f"no: {entry['offline']}"
+    click.echo(f"live     {offline or live_knowledge.in_words(entry['kind'], entry['needs'])}")
     click.echo(f"options  {_options(entry) or 'none'}")
