@@ -175,6 +175,17 @@ def test_an_mpiexec_of_another_mpi_is_reported_at_once(
         mpi.check_mpi()
 
 
+def test_what_ranks_print_may_be_interleaved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine a quarter of all checks had "ranks ranks 2 2" for "ranks 2 ranks 2"."""
+    program = tmp_path / "mpiexec"
+    program.write_text("#!/bin/sh\nprintf 'ranks ranks 2\\n2\\n'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    mpi.check_mpi()
+
+
 def test_runs_that_go_direct_are_marked(
     exploring: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
