@@ -216,21 +216,22 @@ static size_t length(const struct iovec* pieces, int count) {
 }
 
 // A data call: straight to the next one unless the file is ours; to an I/O node if there is one.
-#define DATA(name, kind, bytes, vector, parts, where, how, parameters, arguments)           \
-  EXPORT ssize_t name parameters {                                                          \
-    const struct penstock_real* real = penstock_real();                                     \
-    if (!penstock_managed(fd)) return real->name arguments;                                 \
-    penstock_begin(fd, bytes);                                                              \
-    ssize_t result;                                                                         \
-    const penstock_call call = {fd, kind == PENSTOCK_WRITES, vector, parts, where, how};    \
-    if (!penstock_forward(&call, &result)) {                                                \
-      result = real->name arguments;                                                        \
-      if (kind == PENSTOCK_WRITES && result > 0) penstock_wrote(fd, where, (size_t)result); \
-    }                                                                                       \
-    const int error = errno;                                                                \
-    penstock_end(fd, kind, result);                                                         \
-    errno = error;                                                                          \
-    return result;                                                                          \
+#define DATA(name, kind, bytes, vector, parts, where, how, parameters, arguments)               \
+  EXPORT ssize_t name parameters {                                                              \
+    const struct penstock_real* real = penstock_real();                                         \
+    if (!penstock_managed(fd)) return real->name arguments;                                     \
+    penstock_begin(fd, bytes);                                                                  \
+    ssize_t result;                                                                             \
+    penstock_grant grant;                                                                       \
+    const penstock_call call = {fd, kind == PENSTOCK_WRITES, vector, parts, where, how, bytes}; \
+    if (!penstock_forward(&call, &grant, &result)) {                                            \
+      result = real->name arguments;                                                            \
+      penstock_done(&call, &grant, result);                                                     \
+    }                                                                                           \
+    const int error = errno;                                                                    \
+    penstock_end(fd, kind, result);                                                             \
+    errno = error;                                                                              \
+    return result;                                                                              \
   }
 #define FLAT(name, kind, where, parameters, arguments) \
   DATA(name, kind, n, (&(struct iovec){(void*)data, n}), 1, where, 0, parameters, arguments)
@@ -307,9 +308,11 @@ LISTIO(lio_listio64, aiocb64)
   EXPORT int name(int fd) {                                      \
     if (!penstock_managed(fd)) return penstock_real()->name(fd); \
     penstock_begin(fd, 0);                                       \
-    int theirs = penstock_forward_sync(fd, data_only);           \
+    penstock_grant grant;                                        \
+    int theirs = penstock_forward_sync(fd, data_only, &grant);   \
     int result = penstock_real()->name(fd);                      \
     int error = errno;                                           \
+    penstock_synced(fd, &grant);                                 \
     const int late = penstock_late_error(fd);                    \
     if (theirs == 0) theirs = late;                              \
     if (result == 0 && theirs != 0) {                            \

@@ -133,8 +133,7 @@ int penstock_path(const penstock_control* page, int fd, char* path, const char**
   return found;
 }
 
-static bool status_of(int fd, struct stat* status) {
-  // By number: the C library's fstat has another version in every release.
+bool penstock_status(int fd, struct stat* status) {
 #if defined(SYS_fstat)
   return syscall(SYS_fstat, fd, status) == 0;
 #else
@@ -156,8 +155,8 @@ static void learn(int fd, bool inherited) {
   path[0] = path[PATH_MAX - 1] = '\0';  // whether the path could be read or not
   const long flags = syscall(SYS_fcntl, fd, F_GETFL);
   penstock_file* file = NULL;
-  const bool regular =
-      flags >= 0 && (flags & O_PATH) == 0 && status_of(fd, &status) && S_ISREG(status.st_mode);
+  const bool regular = flags >= 0 && (flags & O_PATH) == 0 && penstock_status(fd, &status) &&
+                       S_ISREG(status.st_mode);
   const int root = regular ? penstock_path(page, fd, path, NULL) : -1;
   const bool managed = root >= 0;
   if (regular && !managed && !inherited && (flags & O_ACCMODE) != O_RDONLY)

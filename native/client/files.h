@@ -86,6 +86,10 @@ int penstock_path(const penstock_control* page, int fd, char* path, const char**
 // Descriptors that were open before this program began: a shell's redirections, a parent's files.
 void penstock_learn_descriptors(void);
 
+// The kernel's fstat: the C library's has another version in every release.
+struct stat;
+bool penstock_status(int fd, struct stat* status);
+
 // No descriptor above has ever been managed.
 int penstock_highest(void);
 

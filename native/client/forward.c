@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -163,7 +165,10 @@ static ssize_t move(const penstock_control* page, const penstock_call* call, pen
     if (result > 0) done += (size_t)result;
     if (result < (int64_t)part) break;
   }
-  if (any) penstock_count_forwarded(call->write ? PENSTOCK_WRITES : PENSTOCK_READS, forwarded);
+  if (any) {
+    penstock_count_forwarded(call->write ? PENSTOCK_WRITES : PENSTOCK_READS, forwarded);
+    penstock_count_carried(forwarded);
+  }
   if (done > 0 || result >= 0) return (ssize_t)done;
   errno = (int)-result;
   return -1;
@@ -194,26 +199,90 @@ static bool forward(const penstock_control* page, const penstock_call* call, pen
   return allowed;
 }
 
-bool penstock_forward(const penstock_call* call, ssize_t* result) {
-  const penstock_control* page = penstock_active();
-  if (page == NULL || !penstock_concerned(page) || !penstock_enter()) return false;
-  const int error = errno;
+// A number that was closed past the C library may be another file's now.
+static bool is_same_file(int fd, const penstock_file* file) {
+  struct stat status;
+  return penstock_status(fd, &status) && status.st_dev == file->device &&
+         status.st_ino == file->inode;
+}
+
+// The I/O node acts as the user who started this process: with other rights since, it would do what
+// the process may not, or the other way round.
+static bool has_its_first_rights(void) {
+  static _Atomic uint64_t first;  // user and group, plus one
+  const uint64_t now = ((uint64_t)syscall(SYS_geteuid) << 32 | (uint32_t)syscall(SYS_getegid)) + 1;
+  uint64_t before = 0;
+  return atomic_compare_exchange_strong(&first, &before, now) || before == now;
+}
+
+static bool carry(const penstock_control* page, const penstock_call* call, ssize_t* result) {
   penstock_file* file = penstock_pin(call->fd);
-  bool done = false;
-  int after = error;
-  if (file != NULL) {
-    done = !atomic_load_explicit(&file->direct, memory_order_relaxed) &&
-           forward(page, call, file, result);
-    if (done && *result < 0) after = errno;
-    penstock_unpin(call->fd);
-  }
+  if (file == NULL) return false;
+  const bool done = !atomic_load_explicit(&file->direct, memory_order_relaxed) &&
+                    !penstock_is_other_process() && is_same_file(call->fd, file) &&
+                    has_its_first_rights() && forward(page, call, file, result);
+  penstock_unpin(call->fd);
+  const int error = errno;
   penstock_leave();
-  if (file != NULL) penstock_release(file);
+  penstock_release(file);  // enters by itself
+  penstock_enter();
+  errno = error;
+  return done;
+}
+
+static penstock_wish wish_of(const penstock_call* call) {
+  return (penstock_wish){
+      .fd = call->fd,
+      .kind = call->write ? PENSTOCK_CALL_WRITE : PENSTOCK_CALL_READ,
+      // Negative: the kernel will refuse it.
+      .offset = call->offset < PENSTOCK_AT_POSITION ? 0 : call->offset,
+      .bytes = call->bytes,
+  };
+}
+
+bool penstock_forward(const penstock_call* call, penstock_grant* grant, ssize_t* result) {
+  grant->credit = NULL;
+  const penstock_control* page = penstock_active();
+  if (page == NULL || !penstock_concerned(page)) return false;
+  const penstock_wish wish = wish_of(call);
+  if (penstock_has_credit(page, &wish, grant)) return false;
+  pthread_testcancel();  // a call that is carried is no point of cancellation by itself
+  const int error = errno;
+  if (!penstock_enter()) return false;
+  const enum penstock_permission permission = penstock_ask_permission(page, &wish, grant);
+  if (permission == PENSTOCK_REFUSED) penstock_count_failed_open();
+  const bool done = permission == PENSTOCK_ELSEWHERE || permission == PENSTOCK_NO_NODE
+                        ? carry(page, call, result)
+                        : false;
+  const int after = done && *result < 0 ? errno : error;
+  penstock_leave();
   errno = after;
   return done;
 }
 
-int penstock_forward_sync(int fd, bool data_only) {
+void penstock_done(const penstock_call* call, const penstock_grant* grant, ssize_t result) {
+  if (grant->credit != NULL) {
+    const penstock_wish wish = wish_of(call);
+    penstock_end_grant(grant, &wish, result);
+    if (result >= 0)
+      penstock_count_forwarded(call->write ? PENSTOCK_WRITES : PENSTOCK_READS, (size_t)result);
+  }
+  if (call->write && result > 0) penstock_wrote(call->fd, call->offset, (size_t)result);
+}
+
+// Permission to sync, for the storage is as busy with that as with any write.
+static void ask_to_sync(int fd, penstock_grant* grant) {
+  const penstock_control* page = penstock_active();
+  const penstock_wish wish = {.fd = fd, .kind = PENSTOCK_CALL_SYNC, .offset = 0};
+  if (page == NULL || page->map.nodes == 0 || penstock_has_credit(page, &wish, grant)) return;
+  if (!penstock_enter()) return;
+  if (penstock_ask_permission(page, &wish, grant) == PENSTOCK_REFUSED) penstock_count_failed_open();
+  penstock_leave();
+}
+
+int penstock_forward_sync(int fd, bool data_only, penstock_grant* grant) {
+  grant->credit = NULL;
+  ask_to_sync(fd, grant);
   penstock_file* file = penstock_hold(fd);
   if (file == NULL) return 0;
   int error = 0;
@@ -226,4 +295,10 @@ int penstock_forward_sync(int fd, bool data_only) {
   }
   penstock_release(file);
   return error;
+}
+
+void penstock_synced(int fd, const penstock_grant* grant) {
+  if (grant->credit == NULL) return;
+  const penstock_wish wish = {.fd = fd, .kind = PENSTOCK_CALL_SYNC, .offset = 0};
+  penstock_end_grant(grant, &wish, 0);
 }

@@ -13,9 +13,6 @@ static uint64_t key_of(uint32_t generation, uint32_t handle) {
 
 static int64_t open_there(penstock_connection* connection, const penstock_file* file, int fd) {
   penstock_request request = {.operation = PENSTOCK_OPEN, .flags = file->access};
-  if (connection->link.transport == PENSTOCK_UNIX) {
-    return penstock_ask(connection, request, &(penstock_parcel){.descriptor = fd});
-  }
   char path[PATH_MAX];
   const char* below;
   const penstock_control* page = penstock_active();
@@ -24,7 +21,7 @@ static int64_t open_there(penstock_connection* connection, const penstock_file* 
   request.file = (uint32_t)root;
   request.offset = file->inode;
   request.bytes = (uint32_t)strlen(below);
-  return penstock_ask(connection, request, &(penstock_parcel){.descriptor = -1, .text = below});
+  return penstock_ask(connection, request, &(penstock_parcel){.text = below});
 }
 
 int64_t penstock_handle_of(penstock_connection* connection, penstock_file* file, int fd) {
@@ -50,8 +47,7 @@ int64_t penstock_move(penstock_connection* connection, penstock_file* file, uint
                                     .offset = part->offset,
                                     .bytes = (uint32_t)part->bytes,
                                     .flags = part->flags};
-  const penstock_parcel parcel = {.descriptor = -1,
-                                  .out = part->write ? part->pieces : NULL,
+  const penstock_parcel parcel = {.out = part->write ? part->pieces : NULL,
                                   .in = part->write ? NULL : part->pieces,
                                   .skip = part->skip};
   connection->device = file->device;
@@ -61,9 +57,7 @@ int64_t penstock_move(penstock_connection* connection, penstock_file* file, uint
   const int64_t result = penstock_ask(connection, request, &parcel);
   if (part->write && result > 0) {
     penstock_handle* there = &file->handle[connection->place];
-    // Only for other hosts: on this one our own kernel has it.
-    const uint64_t host = connection->link.transport == PENSTOCK_TCP ? connection->boot : 0;
-    atomic_store_explicit(&there->host, host, memory_order_relaxed);
+    atomic_store_explicit(&there->host, connection->boot, memory_order_relaxed);
     atomic_fetch_add_explicit(&there->writes, 1, memory_order_release);
   }
   return result;
@@ -87,7 +81,7 @@ static int64_t sync_by_another(penstock_file* file, int fd, uint64_t host, uint3
       page == NULL ? NULL : penstock_connect(page, file, 0, &bytes, &wanted);
   if (connection == NULL) return PENSTOCK_GONE;
   int64_t result = PENSTOCK_GONE;
-  if (connection->link.transport == PENSTOCK_TCP && connection->boot == host) {
+  if (connection->boot == host) {
     const int64_t handle = penstock_handle_of(connection, file, fd);
     if (handle >= 0)
       result = penstock_ask(
@@ -97,8 +91,8 @@ static int64_t sync_by_another(penstock_file* file, int fd, uint64_t host, uint3
   return result;
 }
 
-// The result of a sync or close at an I/O node: 0 or an error. On this host our own sync reaches
-// the same kernel. On another host, data that no I/O node can answer for may be lost.
+// The result of a sync or close at an I/O node: 0 or an error. Data that no I/O node can answer for
+// may be lost.
 static int verdict(int64_t result, uint64_t host) {
   if (result == PENSTOCK_GONE) return host != 0 ? EIO : 0;
   return result < 0 ? (int)-result : 0;

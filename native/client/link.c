@@ -9,17 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,27 +22,15 @@
 #include "process.h"
 
 #define MOST_PIECES 64  // of a vector that goes over TCP at once
-#define WINDOW_BYTES (PENSTOCK_LARGEST + PENSTOCK_MAILBOX_BYTES)
-#define FIRST_LOOK UINT64_C(5000000)  // nanoseconds until the socket is looked at for a hang-up
-#define SELDOM_LOOK UINT64_C(100000000)
-#define YIELDS 16        // times that a reply is looked for awake
-#define MOST_AWAKE 8     // requests in a row that may be slow until this is left
-#define RETRY_AWAKE 256  // requests after which it is tried again
 
 typedef union {
   struct sockaddr any;
-  struct sockaddr_un local;
   struct sockaddr_in four;
   struct sockaddr_in6 six;
 } address;
 
 static socklen_t address_of(const penstock_node* where, address* to) {
   memset(to, 0, sizeof *to);
-  if (where->transport == PENSTOCK_UNIX) {
-    to->local.sun_family = AF_UNIX;
-    memcpy(to->local.sun_path, where->address, sizeof to->local.sun_path - 1);
-    return sizeof to->local;
-  }
   char text[PENSTOCK_ADDRESS_BYTES + 1] = {0};
   memcpy(text, where->address, PENSTOCK_ADDRESS_BYTES);
   if (inet_pton(AF_INET, text, &to->four.sin_addr) == 1) {
@@ -80,7 +63,7 @@ static void watch_host(int fd) {
 }
 
 bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_t patience) {
-  *link = (penstock_link){.fd = -1, .transport = where->transport, .patience = patience};
+  *link = (penstock_link){.fd = -1, .patience = patience};
   address to;
   const socklen_t length = address_of(where, &to);
   if (length == 0) return false;
@@ -92,7 +75,7 @@ bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_
                                (suseconds_t)(patience % UINT64_C(1000000000) / 1000)};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
-  if (where->transport == PENSTOCK_TCP) watch_host(fd);
+  watch_host(fd);
   if (syscall(SYS_connect, fd, &to, length) == 0) return true;
   penstock_link_close(link);
   return false;
@@ -103,9 +86,7 @@ void penstock_link_close(penstock_link* link) {
     penstock_set_own(link->fd, false);
     syscall(SYS_close, link->fd);
   }
-  if (link->window != NULL) munmap(link->window, WINDOW_BYTES);
   link->fd = -1;
-  link->window = NULL;
 }
 
 void penstock_link_move(penstock_link* link) {
@@ -115,45 +96,9 @@ void penstock_link_move(penstock_link* link) {
   link->fd = copy;  // -1: found broken, and done without
 }
 
-void penstock_link_abandon(penstock_link* link) {
-  link->window = NULL;  // children do not get it
-  penstock_link_close(link);
-}
-
-// RLIMIT_FSIZE counts for memory that has a descriptor, too: beyond it we would be killed by
-// SIGXFSZ.
-static bool window_allowed(void) {
-  struct rlimit limit;
-  return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 ||
-         limit.rlim_cur >= WINDOW_BYTES;
-}
-
-// Memory that the I/O node reads and writes; sealed so that it cannot shrink under it.
-static int new_window(penstock_link* link) {
-  if (!window_allowed()) return -1;
-  const int fd = (int)syscall(SYS_memfd_create, "penstock", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return -1;
-  void* window = MAP_FAILED;
-  if (syscall(SYS_ftruncate, fd, (off_t)WINDOW_BYTES) == 0 &&
-      syscall(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW) == 0) {
-    window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
-  if (window == MAP_FAILED) {
-    syscall(SYS_close, fd);
-    return -1;
-  }
-  madvise(window, WINDOW_BYTES, MADV_DONTFORK);
-  link->window = window;
-  return fd;
-}
-
 // Sends all of a message, or an incomplete one, on which the I/O node does not act.
-static bool send_all(penstock_link* link, struct iovec* pieces, size_t count, int descriptor) {
-  union {
-    char bytes[CMSG_SPACE(sizeof(int))];
-    struct cmsghdr aligned;
-  } ancillary;
-  if (descriptor < 0 && count == 1) {
+static bool send_all(penstock_link* link, struct iovec* pieces, size_t count) {
+  if (count == 1) {
     // The usual case, with the least work for the kernel.
     const long sent =
         syscall(SYS_sendto, link->fd, pieces->iov_base, pieces->iov_len, MSG_NOSIGNAL, NULL, 0);
@@ -162,18 +107,10 @@ static bool send_all(penstock_link* link, struct iovec* pieces, size_t count, in
       pieces[0] = (struct iovec){(char*)pieces->iov_base + sent, pieces->iov_len - (size_t)sent};
   }
   struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
-  if (descriptor >= 0) {
-    message.msg_control = ancillary.bytes;
-    message.msg_controllen = sizeof ancillary.bytes;
-    ancillary.aligned = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
-    memcpy(CMSG_DATA(&ancillary.aligned), &descriptor, sizeof descriptor);
-  }
   while (message.msg_iovlen > 0) {
     const long sent = syscall(SYS_sendmsg, link->fd, &message, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) return false;
-    message.msg_control = NULL;
-    message.msg_controllen = 0;
     size_t rest = (size_t)sent;
     while (message.msg_iovlen > 0 && rest >= message.msg_iov->iov_len) {
       rest -= message.msg_iov->iov_len;
@@ -207,28 +144,12 @@ static size_t cut(const struct iovec* from, size_t skip, size_t bytes, struct io
   return held;
 }
 
-static void copy(char* window, const struct iovec* pieces, size_t skip, size_t bytes, bool out) {
-  for (; bytes > 0; ++pieces) {
-    if (skip >= pieces->iov_len) {
-      skip -= pieces->iov_len;
-      continue;
-    }
-    size_t here = pieces->iov_len - skip;
-    if (here > bytes) here = bytes;
-    char* data = (char*)pieces->iov_base + skip;
-    memcpy(out ? window : data, out ? data : window, here);
-    window += here;
-    bytes -= here;
-    skip = 0;
-  }
-}
-
 static bool send_pieces(penstock_link* link, const struct iovec* from, size_t skip, size_t bytes) {
   struct iovec pieces[MOST_PIECES];
   size_t count;
   while (bytes > 0) {
     const size_t held = cut(from, skip, bytes, pieces, MOST_PIECES, &count);
-    if (!send_all(link, pieces, count, -1)) return false;
+    if (!send_all(link, pieces, count)) return false;
     skip += held;
     bytes -= held;
   }
@@ -241,10 +162,8 @@ static bool send_request(penstock_link* link, const penstock_parcel* parcel) {
   size_t heads = 1;
   if (parcel != NULL && parcel->text != NULL)
     head[heads++] = (struct iovec){(void*)parcel->text, bytes};
-  if (parcel != NULL && parcel->out != NULL && link->window != NULL)
-    copy(link->window, parcel->out, parcel->skip, bytes, true);
-  if (!send_all(link, head, heads, parcel != NULL ? parcel->descriptor : -1)) return false;
-  return parcel == NULL || parcel->out == NULL || link->window != NULL ||
+  if (!send_all(link, head, heads)) return false;
+  return parcel == NULL || parcel->out == NULL ||
          send_pieces(link, parcel->out, parcel->skip, bytes);
 }
 
@@ -262,59 +181,7 @@ static enum penstock_answer receive(penstock_link* link, struct iovec* pieces, s
   return *had <= bytes ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
 }
 
-static bool hung_up(const penstock_link* link) {
-  struct pollfd socket = {.fd = link->fd, .events = POLLRDHUP};
-  const struct timespec at_once = {0, 0};
-  return syscall(SYS_ppoll, &socket, 1, &at_once, NULL, 0) > 0 && socket.revents != 0;
-}
-
-// Where replies come in less time than it takes to fall asleep and be woken, they are waited for
-// awake, if others can have the processor meanwhile. `link->awake` counts down while they do not.
-static bool comes_soon(penstock_link* link, const uint32_t* answered) {
-  if (link->awake == 0) {
-    // Now and then it is tried again.
-    if (link->number % RETRY_AWAKE != 0) return false;
-    link->awake = 1;
-  }
-  for (int k = 0; k < YIELDS; ++k) {
-    if (__atomic_load_n(answered, __ATOMIC_ACQUIRE) == link->request.number) {
-      if (link->awake < MOST_AWAKE) ++link->awake;
-      return true;
-    }
-    syscall(SYS_sched_yield);
-  }
-  --link->awake;
-  return false;
-}
-
-// The reply in the mailbox, once it is there.
-static enum penstock_answer collect_reply(penstock_link* link) {
-  penstock_mailbox* mailbox = (penstock_mailbox*)(void*)(link->window + PENSTOCK_LARGEST);
-  const uint64_t began = penstock_now();
-  uint64_t look = FIRST_LOOK;
-  bool gone = false;
-  if (!comes_soon(link, &mailbox->answered))
-    __atomic_store_n(&mailbox->sleeps, 1, __ATOMIC_SEQ_CST);
-  for (;;) {
-    const uint32_t answered = __atomic_load_n(&mailbox->answered, __ATOMIC_SEQ_CST);
-    if (answered == link->request.number) break;
-    if (gone) return PENSTOCK_HUNG_UP;
-    if (penstock_now() - began >= link->patience) return PENSTOCK_LATE;
-    const struct timespec timeout = {0, (long)look};
-    if (syscall(SYS_futex, &mailbox->answered, FUTEX_WAIT, answered, &timeout, NULL, 0) == 0 ||
-        errno != ETIMEDOUT)
-      continue;
-    look = 2 * look < SELDOM_LOOK ? 2 * look : SELDOM_LOOK;
-    gone = hung_up(link);  // and then looked into once more: the reply may have come before
-  }
-  __atomic_store_n(&mailbox->sleeps, 0, __ATOMIC_RELAXED);
-  link->reply = mailbox->reply;
-  link->received = sizeof link->reply;
-  return link->reply.number == link->request.number ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
-}
-
 static enum penstock_answer receive_reply(penstock_link* link) {
-  if (link->window != NULL && link->request.operation != PENSTOCK_HELLO) return collect_reply(link);
   while (link->received < sizeof link->reply) {
     struct iovec piece = {(char*)&link->reply + link->received,
                           sizeof link->reply - link->received};
@@ -350,12 +217,8 @@ enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parc
   const bool moves =
       link->request.operation == PENSTOCK_WRITE || link->request.operation == PENSTOCK_READ;
   if (moved < -4095 || (moves && moved > (int64_t)link->request.bytes)) return PENSTOCK_HUNG_UP;
-  if (parcel != NULL && parcel->in != NULL && moved > 0) {
-    if (link->window == NULL)
-      answer = receive_pieces(link, parcel, (size_t)moved);
-    else
-      copy(link->window, parcel->in, parcel->skip, (size_t)moved, false);
-  }
+  if (parcel != NULL && parcel->in != NULL && moved > 0)
+    answer = receive_pieces(link, parcel, (size_t)moved);
   *result = moved;
   return answer;
 }
@@ -370,16 +233,12 @@ enum penstock_answer penstock_link_ask(penstock_link* link, const penstock_reque
   return penstock_link_wait(link, parcel, result);
 }
 
-bool penstock_link_greet(penstock_link* link, penstock_introduction* introduction,
+bool penstock_link_greet(penstock_link* link, const penstock_introduction* introduction,
                          penstock_reply* reply) {
-  const int window = link->transport == PENSTOCK_UNIX ? new_window(link) : -1;
-  if (link->transport == PENSTOCK_UNIX && window < 0) return false;
-  introduction->window = link->window != NULL ? PENSTOCK_LARGEST : 0;
   const penstock_request hello = {.operation = PENSTOCK_HELLO, .bytes = sizeof *introduction};
-  const penstock_parcel parcel = {.descriptor = window, .text = (const char*)introduction};
+  const penstock_parcel parcel = {.text = (const char*)introduction};
   int64_t result;
   const bool answered = penstock_link_ask(link, &hello, &parcel, &result) == PENSTOCK_ANSWERED;
-  if (window >= 0) syscall(SYS_close, window);
   *reply = link->reply;
   return answered;
 }

@@ -1,4 +1,5 @@
-// One connection to an I/O node: how a request and its data get there, and the answer back.
+// One connection to an I/O node of another host: how a request and its data get there, and the
+// answer back.
 
 #ifndef PENSTOCK_LINK_H
 #define PENSTOCK_LINK_H
@@ -12,11 +13,8 @@
 
 typedef struct {
   int fd;  // -1: closed
-  uint32_t transport;
   uint64_t patience;
   uint32_t number;  // of requests so far
-  uint32_t awake;   // how much replies are waited for awake
-  char* window;     // shared with the I/O node; NULL over TCP
   // State of the answer that is being received.
   penstock_request request;
   size_t received;
@@ -26,7 +24,6 @@ typedef struct {
 // The data that goes with a request or comes with its reply: `request.bytes` of the pieces from
 // `skip` on.
 typedef struct {
-  int descriptor;  // -1: none
   const char* text;
   const struct iovec* out;
   const struct iovec* in;
@@ -40,14 +37,13 @@ enum penstock_answer {
 };
 
 bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_t patience);
-bool penstock_link_greet(penstock_link* link, penstock_introduction* introduction,
+bool penstock_link_greet(penstock_link* link, const penstock_introduction* introduction,
                          penstock_reply* reply);
 enum penstock_answer penstock_link_ask(penstock_link* link, const penstock_request* request,
                                        const penstock_parcel* parcel, int64_t* result);
 enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parcel* parcel,
                                         int64_t* result);
 void penstock_link_close(penstock_link* link);
-void penstock_link_move(penstock_link* link);     // to another descriptor
-void penstock_link_abandon(penstock_link* link);  // in a child, whose parent goes on with it
+void penstock_link_move(penstock_link* link);  // to another descriptor
 
 #endif

@@ -13,12 +13,8 @@
 #include <unistd.h>
 
 #include "link.h"
+#include "permits.h"
 #include "process.h"
-
-// Nanoseconds before an I/O node that had gone is tried again, at first and at most: one that
-// stalls costs the call that tries it the whole patience.
-#define RETRY UINT64_C(1000000000)
-#define RETRY_SELDOM (30 * RETRY)
 
 // An I/O node that this process went to. Its place among `nodes` is its place among a file's
 // handles.
@@ -43,7 +39,9 @@ static struct {
   bool known;
   uint32_t nodes;
   uint64_t stripe;
-  int place[PENSTOCK_MAP_NODES];  // -1: no room for it
+  bool local;  // they are all on this host
+  penstock_node node[PENSTOCK_MAP_NODES];
+  int place[PENSTOCK_MAP_NODES];  // -1: on this host, or there is no room for it
 } map;
 static penstock_connection* connections;  // all, in use, idle and broken
 static penstock_connection* broken;       // to be used again
@@ -78,17 +76,11 @@ static int place_for(const penstock_node* where) {
     if (nodes[k].generation != 0 && same(&nodes[k].where, where)) return k;
     if (nodes[k].generation == 0 && free < 0) free = k;
   }
-  // One that has gone for good; handles there are of another generation than any to come. One on
-  // another host is kept, because the next fsync of a file written through it must report the loss.
-  for (int k = 0; free < 0 && k < PENSTOCK_MAP_NODES; ++k) {
-    if (nodes[k].gone && nodes[k].where.transport == PENSTOCK_UNIX &&
-        atomic_load(&nodes[k].unanswered) == 0)
-      free = k;
-  }
+  // One that has gone is kept: the next fsync of a file written through it must report the loss.
   if (free < 0) return -1;
   nodes[free].where = *where;
   nodes[free].gone = false;
-  nodes[free].pause = RETRY;
+  nodes[free].pause = PENSTOCK_RETRY;
   begin_session(&nodes[free]);
   return free;
 }
@@ -97,7 +89,7 @@ static int place_for(const penstock_node* where) {
 static void read_map(const penstock_control* page) {
   const uint32_t version = atomic_load_explicit(&page->map.version, memory_order_acquire);
   if ((map.known && version == map.version) || version % 2 != 0) return;
-  penstock_node fresh[PENSTOCK_MAP_NODES];
+  static penstock_node fresh[PENSTOCK_MAP_NODES];
   const uint32_t count =
       page->map.nodes <= PENSTOCK_MAP_NODES ? page->map.nodes : PENSTOCK_MAP_NODES;
   const uint64_t stripe = page->map.stripe;
@@ -108,7 +100,34 @@ static void read_map(const penstock_control* page) {
   map.known = true;
   map.nodes = count;
   map.stripe = stripe;
-  for (uint32_t k = 0; k < count; ++k) map.place[k] = place_for(&fresh[k]);
+  map.local = true;
+  for (uint32_t k = 0; k < count; ++k) {
+    const bool local = fresh[k].transport == PENSTOCK_UNIX;
+    map.local = map.local && local;
+    map.node[k] = fresh[k];
+    map.place[k] = local ? -1 : place_for(&fresh[k]);
+  }
+}
+
+bool penstock_find_route(const penstock_control* page, penstock_route* route) {
+  pthread_mutex_lock(&lock);
+  read_map(page);
+  const bool any = map.known && map.nodes != 0;
+  if (any) {
+    const penstock_node* own = &map.node[penstock_ordinal() % map.nodes];
+    *route = (penstock_route){map.version, map.nodes, map.stripe, map.local, *own};
+    if (map.stripe == 0) route->local = own->transport == PENSTOCK_UNIX;
+  }
+  pthread_mutex_unlock(&lock);
+  return any;
+}
+
+bool penstock_node_at(uint32_t version, uint32_t place, penstock_node* where) {
+  pthread_mutex_lock(&lock);
+  const bool known = map.version == version && place < map.nodes;
+  if (known) *where = map.node[place];
+  pthread_mutex_unlock(&lock);
+  return known;
 }
 
 static penstock_connection* new_connection(void) {
@@ -143,8 +162,7 @@ static bool introduce(penstock_connection* connection, const penstock_control* p
   penstock_introduction introduction = {.session = {session[0], session[1]},
                                         .pid = (uint32_t)syscall(SYS_getpid)};
   memcpy(introduction.job, page->job, sizeof introduction.job);
-  if (where->transport == PENSTOCK_TCP)
-    memcpy(introduction.token, page->token, sizeof introduction.token);
+  memcpy(introduction.token, page->token, sizeof introduction.token);
   penstock_reply reply;
   if (!penstock_link_open(&connection->link, where, page->patience) ||
       !penstock_link_greet(&connection->link, &introduction, &reply)) {
@@ -157,7 +175,7 @@ static bool introduce(penstock_connection* connection, const penstock_control* p
       reply.result == 0 && reply.node == where->id && at->generation == connection->generation;
   if (right) {
     at->gone = false;
-    at->pause = RETRY;
+    at->pause = PENSTOCK_RETRY;
   }
   pthread_mutex_unlock(&lock);
   return right;
@@ -214,7 +232,7 @@ static penstock_connection* find(uint64_t offset, size_t* bytes, bool* fresh) {
   if (at->gone) {
     const uint64_t time = penstock_now();
     if (time < at->retry_at) return NULL;
-    at->pause = 2 * at->pause < RETRY_SELDOM ? 2 * at->pause : RETRY_SELDOM;
+    at->pause = 2 * at->pause < PENSTOCK_RETRY_SELDOM ? 2 * at->pause : PENSTOCK_RETRY_SELDOM;
     at->retry_at = time + at->pause;  // others do not try it meanwhile
     begin_session(at);
   }
@@ -299,6 +317,7 @@ void penstock_give_up_number(int fd) {
     if (c->link.fd == fd) penstock_link_move(&c->link);
   }
   pthread_mutex_unlock(&lock);
+  penstock_permits_give_up_number(fd);
 }
 
 void penstock_nodes_fork(bool begins) {
@@ -306,12 +325,14 @@ void penstock_nodes_fork(bool begins) {
     pthread_mutex_lock(&lock);
   else
     pthread_mutex_unlock(&lock);
+  penstock_permits_fork(begins);
 }
 
 // The child's copies of our connections would keep them open after the parent has gone.
 void penstock_nodes_forked(void) {
+  penstock_permits_forked();
   for (penstock_connection* c = connections; c != NULL; c = c->always) {
-    penstock_link_abandon(&c->link);
+    penstock_link_close(&c->link);
     atomic_store_explicit(&c->overdue, false, memory_order_relaxed);
     c->next = c->always;
   }

@@ -1,4 +1,5 @@
-// The job's I/O nodes: the map, a session with each, and connections that carry one request a time.
+// The job's I/O nodes: the map; and of those on other hosts, a session with each and connections
+// that carry one request a time.
 
 #ifndef PENSTOCK_NODES_H
 #define PENSTOCK_NODES_H
@@ -30,6 +31,26 @@ extern _Atomic uint32_t penstock_overdue;
 static inline bool penstock_concerned(const penstock_control* page) {
   return page->map.nodes != 0 || atomic_load_explicit(&penstock_overdue, memory_order_relaxed) != 0;
 }
+
+// Nanoseconds before an I/O node that had gone is tried again, at first and at most: one that
+// stalls costs the call that tries it the whole patience.
+#define PENSTOCK_RETRY UINT64_C(1000000000)
+#define PENSTOCK_RETRY_SELDOM (30 * PENSTOCK_RETRY)
+
+// Where the calls of this process go. With a stripe, to several I/O nodes in turn.
+typedef struct {
+  uint32_t version;  // of the map
+  uint32_t nodes;
+  uint64_t stripe;
+  bool local;           // to I/O nodes of this host alone, which are asked for permission
+  penstock_node where;  // without a stripe
+} penstock_route;
+
+// False: the job has no I/O nodes. From inside penstock_enter.
+bool penstock_find_route(const penstock_control* page, penstock_route* route);
+
+// An I/O node of that map; false: there is another map now.
+bool penstock_node_at(uint32_t version, uint32_t place, penstock_node* where);
 
 // Returns an idle connection to the I/O node for this offset, ours until given back; NULL if none
 // is available now (then `wanted` says whether one should have been). `bytes` is reduced to what

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #endif
 
-#define PENSTOCK_PAGE_VERSION 3u
+#define PENSTOCK_PAGE_VERSION 4u
 #define PENSTOCK_CONTROL_MAGIC UINT64_C(0x4c52544354534e50)   // "PNSTCTRL"
 #define PENSTOCK_COUNTERS_MAGIC UINT64_C(0x52544e4354534e50)  // "PNSTCNTR"
 #define PENSTOCK_ROOTS 8
@@ -21,6 +21,7 @@
 #define PENSTOCK_ROOT_BYTES 1016
 #define PENSTOCK_SLOTS 1024
 #define PENSTOCK_SITE_NODES 1024  // I/O nodes of a site
+#define PENSTOCK_SLOT_NODES 4     // those that a thread has counters of its own for
 #define PENSTOCK_MAP_NODES 64     // those that the processes of a job use on one host
 #define PENSTOCK_JOB_BYTES 64
 #define PENSTOCK_TOKEN_BYTES 32
@@ -102,7 +103,7 @@ typedef struct {
   _Atomic uint64_t
       last_call;  // CLOCK_MONOTONIC_COARSE nanoseconds at the end of the last data call
   _Atomic uint64_t in_flight;  // during a data call, the file system of its file plus one; else 0
-  // Of the reads and writes above, those that an I/O node did.
+  // Of the reads and writes above, those that an I/O node permitted or did.
   _Atomic uint64_t forwarded_reads;
   _Atomic uint64_t forwarded_read_bytes;
   _Atomic uint64_t forwarded_writes;
@@ -118,7 +119,14 @@ typedef struct {
   // low half, its thread id there. 0: it is unknown whether that thread lives.
   _Atomic uint64_t owner;
   _Atomic uint64_t opens_elsewhere;  // regular files outside the roots, opened for writing
+  _Atomic uint64_t carried_bytes;    // of the forwarded ones, those that went to another host
 } penstock_slot;
+
+// Bytes that a thread moved by an I/O node.
+typedef struct {
+  _Atomic uint64_t node;  // its number, plus one; 0: none yet
+  _Atomic uint64_t bytes;
+} penstock_node_bytes;
 
 // A directory outside the roots in which the job opened a file for writing.
 typedef struct {
@@ -141,10 +149,11 @@ typedef struct {
   _Atomic uint64_t announced;  // bytes announced for such phases before they began
   penstock_slot slot[PENSTOCK_SLOTS];
   // A page of an older agent ends here.
-  _Atomic uint64_t node_bytes[PENSTOCK_SITE_NODES];    // moved by each I/O node, by its number
+  _Atomic uint64_t node_bytes[PENSTOCK_SITE_NODES];    // by each I/O node, beside those of slots
   penstock_directory elsewhere[PENSTOCK_DIRECTORIES];  // the first ones
   // A page of an agent without file systems ends here.
   _Atomic uint64_t moved[PENSTOCK_SLOTS][PENSTOCK_FILE_SYSTEMS];  // bytes, by slot
+  penstock_node_bytes by_node[PENSTOCK_SLOTS][PENSTOCK_SLOT_NODES];
 } penstock_counters;
 
 // The message of a new process to the agent, and the agent's answer, which carries two descriptors:

@@ -23,6 +23,7 @@ int main(void) {
   CONSTANT(FILE_SYSTEMS);
   CONSTANT(SLOTS);
   CONSTANT(SITE_NODES);
+  CONSTANT(SLOT_NODES);
   CONSTANT(MAP_NODES);
   CONSTANT(JOB_BYTES);
   CONSTANT(TOKEN_BYTES);
@@ -36,6 +37,7 @@ int main(void) {
   SIZE(COUNTERS_BYTES, penstock_counters);
   SIZE(SLOT_BYTES, penstock_slot);
   SIZE(DIRECTORY_ENTRY_BYTES, penstock_directory);
+  SIZE(NODE_BYTES_BYTES, penstock_node_bytes);
 
   OFFSET(CLOSED_UNTIL, penstock_control, gate.closed_until);
   OFFSET(GATE_CHANGES, penstock_control, gate.changes);
@@ -63,6 +65,7 @@ int main(void) {
   OFFSET(NODE_BYTES, penstock_counters, node_bytes);
   OFFSET(FIRST_DIRECTORY, penstock_counters, elsewhere);
   OFFSET(MOVED, penstock_counters, moved);
+  OFFSET(BY_NODE, penstock_counters, by_node);
 
   puts("SLOT_FIELDS = {");
   SLOT(pid);
@@ -89,6 +92,7 @@ int main(void) {
   SLOT(locked);
   SLOT(owner);
   SLOT(opens_elsewhere);
+  SLOT(carried_bytes);
   puts("}");
   return 0;
 }

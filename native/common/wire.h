@@ -1,10 +1,9 @@
-// Messages between clients and I/O nodes; docs/internals/wire.md describes them.
-// C, so that the client library can use it. All numbers are little-endian.
+// Messages between clients and I/O nodes of other hosts, which carry data; docs/internals/wire.md
+// describes them. On one host no data is carried: permit.h. C, so that the client library can use
+// it. All numbers are little-endian.
 //
-// A connection carries one request at a time: the next is sent when the last was answered. On a
-// Unix socket the data of a request lies at the beginning of the connection's window, memory that
-// the client shares with HELLO, and the reply (but that to HELLO) in the mailbox behind it; over
-// TCP data follows the request, or the reply.
+// A connection carries one request at a time: the next is sent when the last was answered. Data
+// follows the request, or the reply.
 
 #ifndef PENSTOCK_WIRE_H
 #define PENSTOCK_WIRE_H
@@ -14,17 +13,15 @@
 #include "page.h"
 
 #define PENSTOCK_WIRE_MAGIC 0x31574e50u  // "PNW1"
-#define PENSTOCK_LARGEST (4u << 20)      // bytes that one request moves at most, and of a window
-#define PENSTOCK_PATH_BYTES 4096u        // of an OPEN over TCP at most
+#define PENSTOCK_LARGEST (4u << 20)      // bytes that one request moves at most
+#define PENSTOCK_PATH_BYTES 4096u        // of an OPEN at most
 
 enum penstock_operation {
-  // First on every connection. Its `bytes` of a penstock_introduction follow; on a Unix socket they
-  // bring the window along, a memfd sealed against shrinking.
+  // First on every connection. Its `bytes` of a penstock_introduction follow.
   PENSTOCK_HELLO = 1,
   // `flags`: access mode, O_DIRECT, O_SYNC, O_DSYNC, O_NOATIME. The result is the file's handle in
-  // this session, to be used on any of its connections. On a Unix socket the request brings a
-  // descriptor along, which is reopened; over TCP `bytes` of a path below managed root number
-  // `file` follow, and `offset` is the inode that it must lead to.
+  // this session, to be used on any of its connections. `bytes` of a path below managed root
+  // number `file` follow, and `offset` is the inode that it must lead to.
   PENSTOCK_OPEN = 2,
   // `flags`: RWF_DSYNC and RWF_SYNC alone. The result is as of pwritev2 and preadv2.
   PENSTOCK_WRITE = 3,
@@ -45,14 +42,12 @@ typedef struct {
   uint32_t flags;
 } penstock_request;
 
-#define PENSTOCK_MAILBOX_BYTES 4096u  // of a window, after its data
-
 typedef struct {
   uint64_t session[2];  // random: the connections of one process have the same, and share its files
   uint32_t pid;
-  uint32_t window;  // bytes of data, whole pages; 0 over TCP
+  uint32_t reserved;
   char job[PENSTOCK_JOB_BYTES];
-  uint8_t token[PENSTOCK_TOKEN_BYTES];  // zeros on a Unix socket, where the kernel says who it is
+  uint8_t token[PENSTOCK_TOKEN_BYTES];
 } penstock_introduction;
 
 typedef struct {
@@ -62,13 +57,5 @@ typedef struct {
   uint64_t boot;   // of HELLO: of the host's kernel; acknowledged data is in it, and lost with it
   uint64_t node;   // of HELLO: the I/O node's id, as in the map
 } penstock_reply;
-
-// Waiting for a reply here rather than on the socket, a client is woken at most once, by the reply,
-// and not by its request being read as well. It looks at the socket now and then for a hang-up.
-typedef struct {
-  uint32_t answered;  // the number of the request that `reply` is for; a futex, stored last
-  uint32_t sleeps;    // 1: the client waits for that futex, and must be woken
-  penstock_reply reply;
-} penstock_mailbox;
 
 #endif

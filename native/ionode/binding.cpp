@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "node.hpp"
+#include "privileges.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -155,6 +156,7 @@ NB_MODULE(_ionode, m) {
   using penstock::Node;
   m.doc() = "The forwarding data plane; use it through penstock.live.ionode.process.";
   m.def("scheduler_names", &penstock::scheduler_names);
+  m.def("give_up_privileges", &penstock::give_up_privileges, "user"_a, "group"_a);
   nb::class_<Node>(m, "Node")
       .def(nb::new_(&penstock::make), "number"_a, "id"_a, nb::kw_only(), "all_users"_a = false,
            "connections"_a = 4096, "handles"_a = 4096, "patience"_a = 30.0,

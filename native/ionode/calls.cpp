@@ -1,13 +1,12 @@
 #include "calls.hpp"
 
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
-#include <cstdio>
 
 namespace penstock {
 namespace {
@@ -77,19 +76,6 @@ bool serve_together(const Batch& batch) {
   return true;
 }
 
-std::int64_t reopen(int passed, std::uint32_t flags) {
-  const int had = ::fcntl(passed, F_GETFL);
-  if (had < 0) return -errno;
-  if ((had & O_PATH) != 0) return -EBADF;
-  // A descriptor that was given away for reading is no permission to write.
-  const int mode = static_cast<int>(flags) & O_ACCMODE;
-  if ((had & O_ACCMODE) != O_RDWR && (had & O_ACCMODE) != mode) return -EACCES;
-  std::array<char, 64> path;
-  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", passed);
-  return retried(
-      [&] { return ::open(path.data(), static_cast<int>(flags) | O_CLOEXEC | O_NOCTTY); });
-}
-
 std::int64_t open_below(const Root& root, const std::string& path, std::uint32_t flags) {
   open_how how{};
   how.flags = flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
@@ -102,23 +88,6 @@ struct Opened {
   std::int64_t descriptor;
   struct stat is;
 };
-
-Opened open_passed(const Exchange& exchange) {
-  struct stat was{};
-  Opened opened{-EIO, {}};
-  if (::fstat(exchange.descriptor, &was) != 0) return {-errno, {}};
-  // Asked before opening: opening a device or a pipe does things.
-  if (!S_ISREG(was.st_mode)) return {-EINVAL, {}};
-  opened.descriptor = reopen(exchange.descriptor, exchange.flags);
-  if (opened.descriptor < 0) return opened;
-  const int descriptor = static_cast<int>(opened.descriptor);
-  if (::fstat(descriptor, &opened.is) != 0 || opened.is.st_dev != was.st_dev ||
-      opened.is.st_ino != was.st_ino || !S_ISREG(opened.is.st_mode)) {
-    ::close(descriptor);
-    return {-ESTALE, {}};
-  }
-  return opened;
-}
 
 Opened open_named(const Exchange& exchange, const std::vector<Root>& roots) {
   if (exchange.handle >= roots.size()) return {-ENOENT, {}};
@@ -136,20 +105,13 @@ Opened open_named(const Exchange& exchange, const std::vector<Root>& roots) {
 
 }  // namespace
 
-std::shared_ptr<OpenFile> open_file(Exchange& exchange, const Opening& opening) {
-  const bool passed = exchange.descriptor >= 0;
-  const Opened opened = passed ? open_passed(exchange) : open_named(exchange, *opening.roots);
-  if (passed) {
-    ::close(exchange.descriptor);
-    exchange.descriptor = -1;
-  }
+std::shared_ptr<OpenFile> open_file(Exchange& exchange, const std::vector<Root>& roots,
+                                    const std::shared_ptr<FileNumbers>& numbers) {
+  const Opened opened = open_named(exchange, roots);
   exchange.result = std::min<std::int64_t>(opened.descriptor, 0);
   if (opened.descriptor < 0) return nullptr;
-  const Identity& who = *opening.identity;
-  return std::make_shared<OpenFile>(
-      static_cast<int>(opened.descriptor),
-      FileNumbers::Key{opened.is.st_dev, opened.is.st_ino, who.uid, who.gid, exchange.flags},
-      opening.numbers, opening.identity);
+  const FileNumbers::Key key{opened.is.st_dev, opened.is.st_ino, exchange.flags};
+  return std::make_shared<OpenFile>(static_cast<int>(opened.descriptor), key, numbers);
 }
 
 void serve(const Batch& batch, std::uint64_t dirty_window) {
@@ -163,41 +125,6 @@ void serve(const Batch& batch, std::uint64_t dirty_window) {
     const auto written = static_cast<std::uint64_t>(exchange.result);
     exchange.open_file->wrote(exchange.offset, written, dirty_window);
   }
-}
-
-// The C library would set the identity of all threads; these set the calling thread's alone.
-bool assume(const Identity& identity) {
-  thread_local const Identity* assumed = nullptr;
-  thread_local Identity held;
-  const auto same = [&] {
-    return assumed != nullptr && held.uid == identity.uid && held.gid == identity.gid &&
-           held.groups == identity.groups;
-  };
-  if (same()) return true;
-  assumed = nullptr;
-  if (::syscall(SYS_setgroups, identity.groups.size(), identity.groups.data()) != 0) return false;
-  ::syscall(SYS_setfsgid, identity.gid);
-  ::syscall(SYS_setfsuid, identity.uid);
-  // These two report no error, but return what was in force before.
-  if (static_cast<gid_t>(::syscall(SYS_setfsgid, -1)) != identity.gid) return false;
-  if (static_cast<uid_t>(::syscall(SYS_setfsuid, -1)) != identity.uid) return false;
-  held = identity;
-  assumed = &held;
-  return true;
-}
-
-bool drop_privileges() {
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
-  if (::syscall(SYS_capget, &header, sets.data()) != 0) return false;
-  for (const unsigned capability :
-       {CAP_FSETID, CAP_SYS_RESOURCE, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER}) {
-    auto& set = sets[CAP_TO_INDEX(capability)];
-    set.effective &= ~CAP_TO_MASK(capability);
-    set.permitted &= ~CAP_TO_MASK(capability);
-    set.inheritable &= ~CAP_TO_MASK(capability);
-  }
-  return ::syscall(SYS_capset, &header, sets.data()) == 0;
 }
 
 }  // namespace penstock

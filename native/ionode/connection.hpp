@@ -1,4 +1,4 @@
-// A client's connection to the I/O node: its socket, its window, its one request.
+// A connection of a client on another host: its socket, its one request, its data.
 
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "exchange.hpp"
+#include "peer.hpp"
 #include "sessions.hpp"
 
 namespace penstock {
@@ -42,11 +43,7 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-// The window that a client shares, mailbox included, or an empty mapping if it is not one to rely
-// on: a file that can shrink would end the I/O node with SIGBUS.
-Mapping map_window(int descriptor, std::uint32_t bytes);
-
-// Memory for the data of requests over TCP, PENSTOCK_LARGEST bytes each, used again and again.
+// Memory for the data of requests, PENSTOCK_LARGEST bytes each, used again and again.
 class Payloads {
  public:
   Mapping take();
@@ -61,32 +58,21 @@ class Payloads {
 enum class Phase : std::uint8_t {
   idle,      // no request, or not all of one: the socket is the poller's to read
   busy,      // queued or in service
-  replying,  // data of a READ is on its way through TCP
+  replying,  // data of a READ is on its way
 };
 
-struct Connection {
-  Connection(int descriptor, Transport transport, std::shared_ptr<const Identity> identity)
-      : descriptor(descriptor),
-        transport(transport),
-        parser(transport),
-        identity(std::move(identity)) {
+struct Connection : Peer {
+  Connection(int descriptor, const Origin& origin)
+      : Peer{Transport::tcp}, descriptor(descriptor), origin(origin) {
     exchange.connection = this;
   }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
-  ~Connection() {
-    ::close(descriptor);
-    for (const int one : passed) ::close(one);
-    if (exchange.descriptor >= 0) ::close(exchange.descriptor);
-  }
+  ~Connection() { ::close(descriptor); }
 
   const int descriptor;
-  const Transport transport;
   Parser parser;
-  std::vector<int> passed;  // descriptors that came with a frame not yet complete
-  bool lost = false;        // one could not be received
-  const std::shared_ptr<const Identity> identity;
-  Mapping window;
+  const Origin origin;
   Session* session = nullptr;
   Group* group = nullptr;
   Exchange exchange;
@@ -101,7 +87,6 @@ struct Connection {
   bool closing = false;  // is in the poller's list of those to be closed
   Time since = 0;        // unidentified: when accepted; stalled reply: last progress
 
-  // Over TCP.
   Mapping payload;
   std::uint64_t payload_held = 0;  // bytes that count against its job
   bool parked = false;             // waits for its job's requests to free memory
@@ -112,9 +97,9 @@ struct Connection {
   std::size_t sent = 0;
   int unread = 0;  // bytes that the peer had not taken from the kernel when last looked at
 
-  // By the socket, as HELLO's is, or by the mailbox; false if the client is gone. Another request
-  // may come at once, so nothing is read here that belongs to the exchange.
-  bool send(const penstock_reply& reply, bool by_socket) const;
+  // False if the client is gone. Another request may come at once, so nothing is read here that
+  // belongs to the exchange.
+  bool send(const penstock_reply& reply) const;
 
   bool quiet() const { return phase == Phase::idle && sending == 0; }
 };

@@ -17,12 +17,11 @@ struct Connection;
 struct Exchange : Request {
   std::uint32_t operation = 0;
   std::uint32_t frame = 0;   // the client's count
-  std::uint32_t handle = 0;  // OPEN over TCP: the root's number
+  std::uint32_t handle = 0;  // OPEN: the root's number
   std::uint32_t flags = 0;
   std::shared_ptr<OpenFile> open_file;
   std::byte* data = nullptr;
-  int descriptor = -1;  // that OPEN brought along
-  std::string path;     // of OPEN over TCP
+  std::string path;  // of OPEN
   std::int64_t result = 0;
   bool answered = false;       // `result` is there although no call was made
   Time doubtful_since = 0;     // its client was there then

@@ -34,6 +34,7 @@ class FairQueue final : public Scheduler {
   void add(Request& request) override {
     request.number = ++added_;
     Group& group = group_of(request.group);
+    group.last_request = request.arrived;
     if (group.waiting == 0) {
       if (group.busy_period != busy_period_) group.finish = 0.0;
       group.busy_period = busy_period_;
@@ -61,6 +62,30 @@ class FairQueue final : public Scheduler {
     if (entry == groups_.end() || entry->second.in_service == 0) return;
     --entry->second.in_service;
     if (concurrency()) reload(entry->second);
+  }
+
+  // More than one of a batch that `take` returned is in service by itself.
+  void also_in_service(std::uint64_t id, std::uint32_t batches) {
+    if (batches == 0) return;
+    group_of(id).in_service += batches;
+    if (concurrency()) reload(group_of(id));
+  }
+
+  // What was taken for the group costs more, or less, than it was charged for.
+  void charge(std::uint64_t id, std::uint64_t bytes) { adjust(id, static_cast<double>(bytes)); }
+  void refund(std::uint64_t id, std::uint64_t bytes) { adjust(id, -static_cast<double>(bytes)); }
+
+  // The group's weight as a multiple of the smallest of those with requests since a time, within
+  // reason.
+  double relative_weight(std::uint64_t id, Time since) const {
+    constexpr double most = 16.0;
+    const auto entry = groups_.find(id);
+    if (entry == groups_.end()) return 1.0;
+    double least = entry->second.weight;
+    for (const auto& [other, group] : groups_) {
+      if (group.last_request >= since) least = std::min(least, group.weight);
+    }
+    return std::min(entry->second.weight / least, most);
   }
 
   // Count the batches that another queue has in service: for a switch of schedulers.
@@ -130,6 +155,7 @@ class FairQueue final : public Scheduler {
     double finish = 0.0;
     std::uint64_t busy_period = 0;  // in which its finish tag counts
     std::uint32_t in_service = 0;   // batches
+    Time last_request = 0;          // when it arrived
 
     double load() const { return in_service / weight; }
   };
@@ -169,6 +195,19 @@ class FairQueue final : public Scheduler {
         std::upper_bound(backlogged_.begin(), backlogged_.end(), group.tag,
                          [](double tag, const Group* other) { return tag < other->tag; });
     backlogged_.insert(later, &group);
+  }
+
+  void adjust(std::uint64_t id, double bytes) {
+    const auto entry = groups_.find(id);
+    if (entry == groups_.end() || concurrency()) return;
+    Group& group = entry->second;
+    if (group.busy_period != busy_period_) return;
+    group.finish = std::max(group.finish + bytes / group.weight, virtual_time_);
+    if (group.waiting == 0) return;
+    group.tag = group.finish;
+    if (backlogged_.size() == 1) return;
+    backlogged_.erase(std::find(backlogged_.begin(), backlogged_.end(), &group));
+    line_up(group);
   }
 
   // Its batches in service, or its weight, have changed.

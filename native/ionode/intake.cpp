@@ -62,45 +62,28 @@ void Node::begin(Connection& connection, Time before, Time now) {
   chores_.push_back(&exchange);
 }
 
-// Identifies the client and maps its window. False if it may not be served.
+// Identifies the client. False if it may not be served.
 bool Node::greet(Connection& connection) {
   penstock_introduction introduction;
   std::memcpy(&introduction, connection.parser.follows().data(), sizeof introduction);
-  if (connection.transport == Transport::tcp) {
-    if (introduction.window != 0 || !equal_secrets(introduction.token, token_)) return false;
-  } else {
-    if (connection.lost || connection.passed.empty()) return false;
-    connection.window = map_window(connection.passed.front(), introduction.window);
-    for (const int descriptor : std::exchange(connection.passed, {})) ::close(descriptor);
-    if (!connection.window) return false;
-  }
-  const auto admitted = sessions_.admit(introduction, *connection.identity);
+  if (!equal_secrets(introduction.token, token_)) return false;
+  const auto admitted = sessions_.admit(introduction, own_uid_);
   if (!admitted) return false;
   connection.session = admitted->session;
   connection.group = admitted->group;
   if (admitted->new_group) weigh_group(*admitted->group);
   connection.exchange.group = admitted->group->id;
-  unidentified_.remove(&connection);
-  connection.parser.introduce(introduction.window);
+  strangers_.remove_if([&](const Stranger& stranger) { return stranger.peer == &connection; });
+  connection.parser.introduce();
   return true;
 }
 
 void Node::begin_open(Connection& connection) {
   Exchange& exchange = connection.exchange;
-  if (!connection.passed.empty()) {
-    exchange.descriptor = connection.passed.front();
-    connection.passed.clear();
-  }
   const auto follows = connection.parser.follows();
   exchange.path.assign(reinterpret_cast<const char*>(follows.data()), follows.size());
-  if (std::exchange(connection.lost, false)) {
-    exchange.answer(-EMFILE);
-  } else if ((exchange.flags & ~open_flags) != 0 || exchange.path.find('\0') != std::string::npos) {
+  if ((exchange.flags & ~open_flags) != 0 || exchange.path.find('\0') != std::string::npos)
     exchange.answer(-EINVAL);
-  }
-  if (exchange.answered && exchange.descriptor >= 0) {
-    ::close(std::exchange(exchange.descriptor, -1));
-  }
 }
 
 void Node::begin_transfer(Connection& connection) {
@@ -120,8 +103,7 @@ void Node::begin_transfer(Connection& connection) {
     // To the kernel -1 would mean the descriptor's own position.
     exchange.answer(-EINVAL);
   }
-  exchange.data =
-      connection.transport == Transport::tcp ? connection.parser.data() : connection.window.data();
+  exchange.data = connection.parser.data();
   // Calls with other flags are other calls.
   const std::uint64_t call =
       ((exchange.flags & RWF_SYNC) != 0 ? 2 : 0) + ((exchange.flags & RWF_DSYNC) != 0 ? 1 : 0);

@@ -61,7 +61,6 @@ Node::Node(const NodeOptions& options)
     : options_(options),
       boot_(boot_id()),
       own_uid_(::geteuid()),
-      own_identity_(std::make_shared<Identity>(Identity{::geteuid(), ::getegid(), {}})),
       settings_(options.settings),
       stripe_size_(options.stripe_size),
       stripes_(StripeMap::fixed(options.stripe_size, options.settings.servers)),
@@ -96,7 +95,7 @@ void Node::listen_unix(const std::string& path) {
     fail(path);
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener < 0) fail(path);
   if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       // Who may connect is decided by the peer's identity, not by the socket's mode.
@@ -113,8 +112,6 @@ void Node::listen_unix(const std::string& path) {
 
 std::uint16_t Node::listen_tcp(const std::string& host, std::uint16_t port,
                                const std::string& token, const std::vector<std::string>& roots) {
-  if (options_.all_users)
-    throw std::invalid_argument("over TCP an I/O node serves its own user only");
   if (token.size() != PENSTOCK_TOKEN_BYTES) throw std::invalid_argument("a token has 32 bytes");
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
@@ -180,12 +177,11 @@ void Node::spawn() {
 }
 
 void Node::work() {
-  const bool safe = !options_.all_users || drop_privileges();
   Lock lock(mutex_);
-  while (safe && !stopping_) {
+  while (!stopping_) {
     handed_over_ = false;
     const bool overdue = !polling_ && served_since_poll_ >= requests_between_polls;
-    if (!overdue && in_service_ < settings_.depth && serve_next(lock)) continue;
+    if (!overdue && has_room() && serve_next(lock)) continue;
     if (!polling_) {
       poll(lock);
     } else {
@@ -199,7 +195,7 @@ void Node::work() {
 // Waits until there is something to do.
 void Node::follow(Lock& lock) {
   // The poller may sleep past the time at which the scheduler releases a batch.
-  if (in_service_ < settings_.depth && scheduler_->ready_at(now()) < poll_until_) poke();
+  if (has_room() && scheduler_->ready_at(now()) < poll_until_) poke();
   if (!watching_) {
     watch(lock);
     return;
@@ -276,7 +272,8 @@ void Node::configure(const Settings& settings, std::uint64_t stripe_size) {
   stripes_ = StripeMap::fixed(stripe_size, settings.servers);
   for (const auto& [key, group] : sessions_.groups()) weigh_group(*group);
   for (Request* request : queued) {
-    request->server = server_of(static_cast<const Exchange&>(*request));
+    request->server = request->permit ? stripes_.server(request->offset) % settings_.servers
+                                      : server_of(static_cast<const Exchange&>(*request));
     scheduler_->add(*request);
   }
   if (polling_) poke();
@@ -300,7 +297,12 @@ std::string Node::public_name(const Group& group) const {
   return options_.all_users ? std::to_string(group.uid) + "/" + group.job : group.job;
 }
 
+bool Node::is_known(const Group& group) const {
+  return !options_.all_users || weights_.contains(public_name(group));
+}
+
 void Node::weigh_group(const Group& group) {
+  if (!is_known(group)) return;
   const auto entry = weights_.find(public_name(group));
   const double weight = entry == weights_.end() ? 1.0 : entry->second;
   scheduler_->weigh(group.id, weight);
@@ -308,10 +310,11 @@ void Node::weigh_group(const Group& group) {
 
 Measurement Node::measure() {
   const std::lock_guard lock(mutex_);
+  collect_all();
   Measurement measured{counts_,
                        settings_.scheduler,
-                       connections_.size(),
-                       sessions_.size(),
+                       connections_.size() + callers_.size(),
+                       sessions_.size() + callers_.size(),
                        sessions_.files(),
                        scheduler_->size(),
                        {},
@@ -325,6 +328,7 @@ Measurement Node::measure() {
 
 Observation Node::observe() {
   const std::lock_guard lock(mutex_);
+  collect_all();
   return observer_.take(now());
 }
 
@@ -335,7 +339,7 @@ bool Node::drain(double seconds) {
   listeners_.clear();
   poke();
   return changed_.wait_until(lock, until(seconds), [this] {
-    return connections_.empty() && left_files_.empty() && in_service_ == 0;
+    return connections_.empty() && callers_.empty() && left_files_.empty() && in_service_ == 0;
   });
 }
 

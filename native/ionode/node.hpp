@@ -1,5 +1,6 @@
 // An I/O node: threads take turns at one epoll, read requests, and serve the batches that the
-// scheduler returns.
+// scheduler returns. Clients of this host ask for permission and make their calls themselves;
+// those of other hosts send their data, and threads of the node make the calls.
 //
 // One thread polls. It serves short requests itself, without waking another thread, and hands
 // polling over before a long one. One of the idle threads, the relief, looks after two milliseconds
@@ -21,6 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "caller.hpp"
 #include "calls.hpp"
 #include "connection.hpp"
 #include "fair_queue.hpp"
@@ -56,7 +58,7 @@ struct Measurement {
 
 struct NodeOptions {
   std::uint64_t id = 0;
-  bool all_users = false;
+  bool all_users = false;  // of this host
   Limits limits;
   Settings settings;
   std::uint64_t stripe_size = 1 << 20;
@@ -108,12 +110,12 @@ class Node : public std::enable_shared_from_this<Node> {
   void expect_relief();
   bool long_to_serve(const Batch& batch) const;
   void poke();
+  bool has_room() const { return in_service_ + permits_.held() < settings_.depth; }
 
   // Serving: serving.cpp.
   bool serve_next(Lock& lock);
   void returned();
   void serve_batch(Lock& lock, const Batch& batch);
-  void serve_for(const Batch& batch);
   void serve_chore(Lock& lock, Exchange& exchange);
   void open(Lock& lock, Exchange& exchange);
   void close_file(Lock& lock, Exchange& exchange);
@@ -129,18 +131,40 @@ class Node : public std::enable_shared_from_this<Node> {
 
   // Polling: polling.cpp.
   void poll(Lock& lock);
+  void make_room(Time now);
   Time poll_deadline(Time now) const;
   void accept_clients(int listener);
   void welcome(int listener, int descriptor);
+  void bound_strangers(const Origin& origin);
   void input(Connection& connection, std::uint32_t events);
   void read(Connection& connection);
-  static ssize_t receive(Connection& connection, unsigned& descriptors);
+  static ssize_t receive(Connection& connection);
   Parser::Step place_payload(Connection& connection);
   void arrive(Connection& connection, Outcome outcome, Time before, Time now);
   void end_stall(Connection& connection);
   void doom(Connection& connection);
   void close_doomed(Lock& lock);
   void expire(Time now);
+
+  // Clients of this host: callers.cpp.
+  struct Heard {
+    Caller* caller;
+    std::size_t bytes;  // 0: it has gone
+    union {
+      penstock_permit_hello hello;
+      penstock_permit_message message;
+    };
+  };
+  void hear(Caller& caller, std::uint32_t events);
+  void act_upon(const Heard& heard, Time now);
+  bool greet(Caller& caller, const penstock_permit_hello& hello);
+  void grant(const Batch& batch);
+  void collect(Permit& permit);
+  void collect_all();
+  void doom(Caller& caller);
+  void close_doomed_callers(Lock& lock);
+  CreditRules credit_rules() const;
+  std::uint64_t share_of(const Group& group) const;
 
   // From frames to exchanges: intake.cpp.
   void begin(Connection& connection, Time before, Time now);
@@ -150,6 +174,7 @@ class Node : public std::enable_shared_from_this<Node> {
 
   std::uint32_t server_of(const Exchange& exchange) const;
   std::string public_name(const Group& group) const;
+  bool is_known(const Group& group) const;
   void weigh_group(const Group& group);
 
   // Set before the threads start.
@@ -158,7 +183,6 @@ class Node : public std::enable_shared_from_this<Node> {
   uid_t own_uid_;
   std::string token_;
   std::vector<Root> roots_;
-  std::shared_ptr<const Identity> own_identity_;
   std::shared_ptr<FileNumbers> numbers_ = std::make_shared<FileNumbers>();
   Payloads payloads_;
   int epoll_ = -1;
@@ -174,6 +198,7 @@ class Node : public std::enable_shared_from_this<Node> {
   StripeMap stripes_;  // of files whose layout the file system does not report
   std::map<std::string, double> weights_;
   std::unique_ptr<FairQueue> scheduler_;
+  Permits permits_;
   std::deque<Exchange*> chores_;  // opens, closes, and what is answered without a call
   std::vector<std::shared_ptr<OpenFile>> left_files_;  // of sessions that ended
   Sessions sessions_;
@@ -181,7 +206,14 @@ class Node : public std::enable_shared_from_this<Node> {
   Observer observer_;
   std::map<int, Transport> listeners_;
   std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
-  std::list<Connection*> unidentified_;  // in order of arrival
+  std::unordered_map<Caller*, std::unique_ptr<Caller>> callers_;
+  std::vector<Caller*> doomed_callers_;
+  struct Stranger {
+    Peer* peer;
+    Origin origin;
+    Time since;
+  };
+  std::list<Stranger> strangers_;  // who have not said who they are, in order of arrival
   std::list<Connection*> stalled_;
   std::vector<Connection*> doomed_;
   std::vector<Connection*> resumed_;  // to be read from although epoll reports no event
@@ -211,6 +243,7 @@ class Node : public std::enable_shared_from_this<Node> {
     Outcome outcome;
   };
   std::vector<Arrival> arrivals_;  // the poller's
+  std::vector<Heard> heard_;       // the poller's
 };
 
 Time now();

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
+#include <vector>
 
 #include "scheduler.hpp"
 
@@ -57,35 +58,21 @@ class Observer {
                Time now) {
     pass(now);
     ++inside_;
-    ++(request.kind == Kind::read ? seen_.reads : seen_.writes);
-    const std::uint64_t bytes = request.bytes;
-    seen_.smallest = seen_.requested_bytes == 0 ? bytes : std::min(seen_.smallest, bytes);
-    seen_.largest = std::max(seen_.largest, bytes);
-    seen_.requested_bytes += bytes;
-    if (client != interval_) {
-      client = interval_;
-      ++seen_.clients;
+    note(request, file, stream, client);
+  }
+
+  // A client of this host has made a call by itself, and says when.
+  void called(const Request& request, std::uint64_t file, Stream& stream, std::uint64_t& client,
+              std::uint64_t moved, Time began, Time ended) {
+    note(request, file, stream, client);
+    (request.kind == Kind::read ? seen_.read_bytes : seen_.write_bytes) += moved;
+    if (ended <= began) return;
+    waited_ += static_cast<double>(ended - began);
+    if (!calls_.empty() && began <= calls_.back().ended && began >= calls_.back().began) {
+      calls_.back().ended = std::max(calls_.back().ended, ended);
+    } else if (calls_.size() < most_calls) {
+      calls_.push_back({began, ended});
     }
-    // The observer does not see closes: old files are forgotten, and all files beyond a limit.
-    if (handles_.size() >= most_handles) handles_.clear();
-    const auto [entry, is_new] = handles_.try_emplace(file);
-    Handle& handle = entry->second;
-    if (!is_new) {
-      ++followed_;
-      distances_ += static_cast<double>(std::max(request.offset, handle.offset) -
-                                        std::min(request.offset, handle.offset));
-      if (request.offset == handle.end) ++continued_;
-    }
-    if (handle.interval != interval_) {
-      ++seen_.handles;
-      handle.requests = handle.streams = 0;
-    }
-    ++handle.requests;
-    if (stream.interval != interval_) ++handle.streams;
-    handle.offset = request.offset;
-    handle.end = request.end();
-    handle.interval = interval_;
-    follow(stream, request);
   }
 
   // `moved` bytes, or none of one that failed or whose client had gone.
@@ -99,6 +86,7 @@ class Observer {
   Observation take(Time now) {
     pass(now);
     seen_.length = until_ - began_;
+    seen_.busy = std::min(seen_.busy + busy_with_calls(), seen_.length);
     if (followed_ > 0) {
       seen_.distance = distances_ / static_cast<double>(followed_);
       seen_.forward = static_cast<double>(continued_) / static_cast<double>(followed_);
@@ -135,8 +123,61 @@ class Observer {
     std::uint64_t requests = 0;  // in that interval
     std::uint64_t streams = 0;   // in that interval
   };
+  struct Span {
+    Time began = 0;
+    Time ended = 0;
+  };
   static constexpr std::size_t most_handles = 16384;
+  static constexpr std::size_t most_calls = 1 << 20;  // apart from each other, in an interval
   static constexpr std::uint64_t forgotten_after = 60;
+
+  void note(const Request& request, std::uint64_t file, Stream& stream, std::uint64_t& client) {
+    ++(request.kind == Kind::read ? seen_.reads : seen_.writes);
+    const std::uint64_t bytes = request.bytes;
+    seen_.smallest = seen_.requested_bytes == 0 ? bytes : std::min(seen_.smallest, bytes);
+    seen_.largest = std::max(seen_.largest, bytes);
+    seen_.requested_bytes += bytes;
+    if (client != interval_) {
+      client = interval_;
+      ++seen_.clients;
+    }
+    // The observer does not see closes: old files are forgotten, and all files beyond a limit.
+    if (handles_.size() >= most_handles) handles_.clear();
+    const auto [entry, is_new] = handles_.try_emplace(file);
+    Handle& handle = entry->second;
+    if (!is_new) {
+      ++followed_;
+      distances_ += static_cast<double>(std::max(request.offset, handle.offset) -
+                                        std::min(request.offset, handle.offset));
+      if (request.offset == handle.end) ++continued_;
+    }
+    if (handle.interval != interval_) {
+      ++seen_.handles;
+      handle.requests = handle.streams = 0;
+    }
+    ++handle.requests;
+    if (stream.interval != interval_) ++handle.streams;
+    handle.offset = request.offset;
+    handle.end = request.end();
+    handle.interval = interval_;
+    follow(stream, request);
+  }
+
+  // The time in which at least one call was under way. What clients say of times long past, or to
+  // come, does not count.
+  Time busy_with_calls() {
+    std::sort(calls_.begin(), calls_.end(),
+              [](const Span& a, const Span& b) { return a.began < b.began; });
+    Time busy = 0, covered = began_;
+    for (const Span& call : calls_) {
+      const Time from = std::max(call.began, covered), to = std::min(call.ended, until_);
+      if (to <= from) continue;
+      busy += to - from;
+      covered = to;
+    }
+    calls_.clear();
+    return busy;
+  }
 
   void follow(Stream& stream, const Request& request) {
     if (stream.runs > 0 && request.offset == stream.end) {
@@ -166,6 +207,7 @@ class Observer {
 
   Observation seen_;
   std::unordered_map<std::uint64_t, Handle> handles_;
+  std::vector<Span> calls_;     // of clients that made them themselves
   std::uint64_t interval_ = 1;  // none has the mark 0
   Time began_;
   Time until_;

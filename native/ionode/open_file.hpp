@@ -15,7 +15,6 @@
 #include <mutex>
 #include <optional>
 #include <tuple>
-#include <vector>
 
 #include "dirty_window.h"
 #include "observer.hpp"
@@ -31,18 +30,11 @@ inline std::uint32_t average(std::uint32_t before, std::uint64_t nanoseconds) {
   return static_cast<std::uint32_t>((7 * std::uint64_t{before} + counted) / 8);
 }
 
-// On whose behalf calls are made.
-struct Identity {
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::vector<gid_t> groups;
-};
-
 // One number for all descriptors with which one call may serve requests of several processes. A
 // number is never used for another file.
 class FileNumbers {
  public:
-  using Key = std::tuple<dev_t, ino_t, uid_t, gid_t, std::uint32_t>;
+  using Key = std::tuple<dev_t, ino_t, std::uint32_t>;  // and flags
 
   std::uint64_t acquire(const Key& key) {
     const std::lock_guard lock(mutex_);
@@ -65,13 +57,11 @@ class FileNumbers {
 
 class OpenFile {
  public:
-  OpenFile(int descriptor, const FileNumbers::Key& key, std::shared_ptr<FileNumbers> numbers,
-           std::shared_ptr<const Identity> identity)
+  OpenFile(int descriptor, const FileNumbers::Key& key, std::shared_ptr<FileNumbers> numbers)
       : descriptor_(descriptor),
         key_(key),
         numbers_(std::move(numbers)),
         number_(numbers_->acquire(key)),
-        identity_(std::move(identity)),
         layout_(StripeMap::of(descriptor)) {}
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
@@ -91,7 +81,7 @@ class OpenFile {
 
   // Bytes were written; returns when no more than a window is ahead of the storage.
   void wrote(std::uint64_t offset, std::uint64_t bytes, std::uint64_t window) {
-    if (window == 0 || (std::get<4>(key_) & (O_DIRECT | O_DSYNC)) != 0) return;
+    if (window == 0 || (std::get<2>(key_) & (O_DIRECT | O_DSYNC)) != 0) return;
     const std::lock_guard lock(dirtying_);
     penstock_dirtied(&dirty_, descriptor_, offset, bytes, window);
   }
@@ -112,7 +102,6 @@ class OpenFile {
   std::uint64_t number() const { return number_; }
   // One number for the file whoever has it open, and however; two may share one, if hardly ever.
   std::uint64_t inode() const { return std::get<1>(key_) ^ std::get<0>(key_) * 0x9E3779B97F4A7C15; }
-  const Identity& identity() const { return *identity_; }
   // Where its file system says that the file lies; the layout of all files otherwise.
   std::uint32_t server(std::uint64_t offset, const StripeMap& otherwise) const {
     return (layout_ ? *layout_ : otherwise).server(offset);
@@ -131,7 +120,6 @@ class OpenFile {
   FileNumbers::Key key_;
   std::shared_ptr<FileNumbers> numbers_;
   std::uint64_t number_;
-  std::shared_ptr<const Identity> identity_;
   const std::optional<StripeMap> layout_;
   std::atomic<std::uint32_t> usual_time_{0};
   std::mutex dirtying_;

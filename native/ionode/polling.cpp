@@ -35,19 +35,22 @@ int wait_for_events(int epoll, epoll_event* events, Time from, Time until) {
   return ::epoll_wait(epoll, events, events_at_once, static_cast<int>(milliseconds));
 }
 
-std::shared_ptr<const Identity> peer_identity(int descriptor) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  if (::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return nullptr;
-  auto identity = std::make_shared<Identity>(Identity{peer.uid, peer.gid, {}});
-  identity->groups.resize(NGROUPS_MAX);
-  length = static_cast<socklen_t>(identity->groups.size() * sizeof(gid_t));
-  if (::getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, identity->groups.data(), &length) != 0) {
-    length = 0;
+Origin origin_of_user(uid_t uid) {
+  Origin origin;
+  std::memcpy(origin.name.data(), &uid, sizeof uid);
+  return origin;
+}
+
+Origin origin_of_address(const sockaddr_storage& address) {
+  Origin origin;
+  if (address.ss_family == AF_INET) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(address);
+    std::memcpy(origin.name.data(), &four.sin_addr, sizeof four.sin_addr);
+  } else if (address.ss_family == AF_INET6) {
+    const auto& six = reinterpret_cast<const sockaddr_in6&>(address);
+    std::memcpy(origin.name.data(), &six.sin6_addr, origin.name.size());
   }
-  identity->groups.resize(length / sizeof(gid_t));
-  identity->groups.shrink_to_fit();
-  return identity;
+  return origin;
 }
 
 }  // namespace
@@ -57,8 +60,10 @@ void Node::poll(Lock& lock) {
   ++polls_;
   served_since_poll_ = 0;
   close_doomed(lock);
+  close_doomed_callers(lock);
   const Time before = now();
   expire(before);
+  make_room(before);
   poll_until_ = poll_deadline(before);
   const Time until = poll_until_;
   std::vector<Connection*> resumed = std::move(resumed_);
@@ -69,6 +74,7 @@ void Node::poll(Lock& lock) {
   const int count = wait_for_events(epoll_, events.data(), before, resumed.empty() ? until : 0);
   const Time after = now();
   arrivals_.clear();
+  heard_.clear();
   for (int k = 0; k < count; ++k) {
     const epoll_event& event = events[static_cast<std::size_t>(k)];
     if (event.data.ptr == nullptr) {
@@ -76,8 +82,11 @@ void Node::poll(Lock& lock) {
       [[maybe_unused]] const ssize_t got = ::read(poke_, &pokes, sizeof pokes);
     } else if ((event.data.u64 & 1) != 0) {
       accept_clients(static_cast<int>(event.data.u64 >> 1));
+    } else if (auto* peer = static_cast<Peer*>(event.data.ptr);
+               peer->transport == Transport::local) {
+      hear(static_cast<Caller&>(*peer), event.events);
     } else {
-      input(*static_cast<Connection*>(event.data.ptr), event.events);
+      input(static_cast<Connection&>(*peer), event.events);
     }
   }
   // After what epoll reported, for it may have reported the same.
@@ -89,18 +98,24 @@ void Node::poll(Lock& lock) {
   for (const Arrival& arrival : arrivals_) {
     arrive(*arrival.connection, arrival.outcome, before, after);
   }
+  for (const Heard& heard : heard_) act_upon(heard, after);
   polling_ = false;
   unattended_since_ = after;
 }
 
+// Clients of this host may hold places in service that they do not use.
+void Node::make_room(Time now) {
+  if (scheduler_->size() > 0 && !has_room()) permits_.recall(*scheduler_, now);
+  permits_.look(!has_room(), *scheduler_, now);
+}
+
 Time Node::poll_deadline(Time now) const {
-  const bool room = in_service_ < settings_.depth;
+  const bool room = has_room();
   if (room && (!chores_.empty() || !left_files_.empty())) return now;
   Time until = room ? scheduler_->ready_at(now) : never;
   if (until != never) until = std::max(until, held_until_);
-  if (!unidentified_.empty()) {
-    until = std::min(until, unidentified_.front()->since + identifies_within);
-  }
+  until = std::min(until, permits_.look_at(!room));
+  if (!strangers_.empty()) until = std::min(until, strangers_.front().since + identifies_within);
   for (const Connection* connection : stalled_) {
     until = std::min(until, connection->since + options_.patience);
   }
@@ -129,30 +144,62 @@ void Node::accept_clients(int listener) {
 void Node::welcome(int listener, int descriptor) {
   Lock lock(mutex_);
   const auto entry = listeners_.find(listener);
-  const Transport transport = entry == listeners_.end() ? Transport::local : entry->second;
-  std::shared_ptr<const Identity> identity = own_identity_;
-  if (transport == Transport::tcp) {
+  const bool local = entry == listeners_.end() || entry->second == Transport::local;
+  Origin origin;
+  uid_t uid = own_uid_;
+  bool known = !draining_;
+  if (local) {
+    known = known && peer_user(descriptor, uid) && (options_.all_users || uid == own_uid_);
+    origin = origin_of_user(uid);
+  } else {
     const int yes = 1;
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  } else {
-    identity = peer_identity(descriptor);
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &length);
+    origin = origin_of_address(address);
   }
-  const bool known =
-      identity != nullptr && (options_.all_users ? identity->uid != 0 : identity->uid == own_uid_);
-  if (!known || draining_ || unidentified_.size() >= options_.limits.unidentified) {
+  if (!known) {
     ++counts_.refused;
     ::close(descriptor);
     return;
   }
-  auto connection = std::make_unique<Connection>(descriptor, transport, std::move(identity));
-  connection->since = now();
-  epoll_event event{interest, {.ptr = connection.get()}};
+  bound_strangers(origin);
+  Peer* peer = nullptr;
+  if (local) {
+    auto caller = std::make_unique<Caller>(descriptor, uid);
+    peer = caller.get();
+    callers_.emplace(caller.get(), std::move(caller));
+  } else {
+    auto connection = std::make_unique<Connection>(descriptor, origin);
+    peer = connection.get();
+    connections_.emplace(connection.get(), std::move(connection));
+  }
+  strangers_.push_back({peer, origin, now()});
+  epoll_event event{local ? EPOLLIN | EPOLLRDHUP : interest, {.ptr = peer}};
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) {
     ++counts_.refused;
-    return;
+    local ? doom(static_cast<Caller&>(*peer)) : doom(static_cast<Connection&>(*peer));
   }
-  unidentified_.push_back(connection.get());
-  connections_.emplace(connection.get(), std::move(connection));
+}
+
+// Who connects and says nothing goes when others of the same origin come: a client that means it
+// says who it is at once.
+void Node::bound_strangers(const Origin& origin) {
+  std::uint32_t count = 0;
+  Peer* oldest = nullptr;
+  for (const Stranger& stranger : strangers_) {
+    if (stranger.origin != origin) continue;
+    if (count++ == 0) oldest = stranger.peer;
+  }
+  if (count < options_.limits.strangers) return;
+  ++counts_.refused;
+  strangers_.remove_if([&](const Stranger& stranger) { return stranger.peer == oldest; });
+  if (oldest->transport == Transport::local) {
+    doom(static_cast<Caller&>(*oldest));
+  } else {
+    doom(static_cast<Connection&>(*oldest));
+  }
 }
 
 // An event of a connection; without the lock.
@@ -192,8 +239,7 @@ void Node::input(Connection& connection, std::uint32_t events) {
 void Node::read(Connection& connection) {
   if (connection.parked) return;
   for (;;) {
-    unsigned descriptors = 0;
-    const ssize_t got = receive(connection, descriptors);
+    const ssize_t got = receive(connection);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (got <= 0) {
@@ -201,8 +247,7 @@ void Node::read(Connection& connection) {
       arrivals_.push_back({&connection, Outcome::gone});
       return;
     }
-    Parser::Step step = connection.parser.arrived(static_cast<std::size_t>(got), descriptors);
-    if (connection.passed.size() > 1) step = Parser::Step::wrong;
+    Parser::Step step = connection.parser.arrived(static_cast<std::size_t>(got));
     if (step == Parser::Step::payload) {
       step = place_payload(connection);
       if (connection.parked) return;
@@ -215,39 +260,17 @@ void Node::read(Connection& connection) {
   }
 }
 
-ssize_t Node::receive(Connection& connection, unsigned& descriptors) {
+ssize_t Node::receive(Connection& connection) {
   const std::span<std::byte> space = connection.parser.space();
   std::array<iovec, 2> parts{iovec{space.data(), space.size()},
                              iovec{connection.parser.spare(), 1}};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(4 * sizeof(int))> control;
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = connection.parser.spare() == nullptr ? 1 : 2;
-  if (connection.transport == Transport::local) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-  }
-  const ssize_t got = ::recvmsg(connection.descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (got < 0 || message.msg_controllen == 0) return got;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
-       part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t k = 0; k < count; ++k) {
-      int descriptor = -1;
-      std::memcpy(&descriptor, CMSG_DATA(part) + k * sizeof(int), sizeof descriptor);
-      connection.passed.push_back(descriptor);
-      ++descriptors;
-    }
-  }
-  if ((message.msg_flags & MSG_CTRUNC) != 0 && descriptors == 0) {
-    connection.lost = true;
-    ++descriptors;
-  }
-  return got;
+  return ::recvmsg(connection.descriptor, &message, MSG_DONTWAIT);
 }
 
-// Memory for data over TCP, bounded for each job: beyond, its sockets are not read.
+// Memory for data, bounded for each job: beyond, its sockets are not read.
 Parser::Step Node::place_payload(Connection& connection) {
   const std::uint64_t bytes = connection.parser.request().bytes;
   {
@@ -326,12 +349,13 @@ void Node::doom(Connection& connection) {
 void Node::close_doomed(Lock& lock) {
   if (draining_) {
     for (const auto& [connection, held] : connections_) doom(*connection);
+    for (const auto& [caller, held] : callers_) doom(*caller);
   }
   if (doomed_.empty()) return;
   std::vector<std::unique_ptr<Connection>> closed;
   for (Connection* connection : std::exchange(doomed_, {})) {
     if (connection->session == nullptr) {
-      unidentified_.remove(connection);
+      strangers_.remove_if([&](const Stranger& one) { return one.peer == connection; });
     } else {
       release(*connection);
       auto files = sessions_.leave(*connection->session, *connection->group);
@@ -347,15 +371,19 @@ void Node::close_doomed(Lock& lock) {
   lock.unlock();
   closed.clear();
   lock.lock();
-  if (connections_.empty()) changed_.notify_all();
+  if (connections_.empty() && callers_.empty()) changed_.notify_all();
 }
 
 void Node::expire(Time now) {
-  while (!unidentified_.empty() && unidentified_.front()->since + identifies_within <= now) {
-    Connection& unidentified = *unidentified_.front();
-    unidentified_.pop_front();
+  while (!strangers_.empty() && strangers_.front().since + identifies_within <= now) {
+    Peer* const stranger = strangers_.front().peer;
+    strangers_.pop_front();
     ++counts_.refused;
-    doom(unidentified);
+    if (stranger->transport == Transport::local) {
+      doom(static_cast<Caller&>(*stranger));
+    } else {
+      doom(static_cast<Connection&>(*stranger));
+    }
   }
   std::vector<Connection*> late;
   for (Connection* connection : stalled_) {

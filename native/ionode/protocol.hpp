@@ -21,8 +21,6 @@ namespace penstock {
 static_assert(sizeof(penstock_request) == 32 && sizeof(penstock_reply) == 32);
 static_assert(sizeof(penstock_introduction) == 120);
 
-enum class Transport : std::uint8_t { local, tcp };  // `unix` is a macro to some compilers
-
 inline constexpr std::uint32_t open_flags = O_ACCMODE | O_DIRECT | O_SYNC | O_DSYNC | O_NOATIME;
 inline constexpr std::uint32_t call_flags = RWF_DSYNC | RWF_SYNC;
 
@@ -30,15 +28,12 @@ class Parser {
  public:
   enum class Step : std::uint8_t {
     more,     // the frame is not complete
-    payload,  // over TCP: call place() with memory for the frame's `bytes`
+    payload,  // call place() with memory for the frame's `bytes`
     frame,    // complete; call next() when it is answered
     wrong,
   };
 
-  explicit Parser(Transport transport, std::uint32_t window = 0)
-      : head_(transport == Transport::local ? local_head : tcp_head),
-        transport_(transport),
-        largest_(transport == Transport::tcp ? PENSTOCK_LARGEST : window) {}
+  Parser() : head_(sizeof(penstock_request) + PENSTOCK_PATH_BYTES + 1) {}
 
   // Where the next bytes belong. Never empty before the frame is complete or wrong.
   std::span<std::byte> space() {
@@ -49,9 +44,7 @@ class Parser {
   // One byte behind the payload, for what comes too early; null while the head has room for it.
   std::byte* spare() { return payload_ == nullptr ? nullptr : &spare_; }
 
-  // `bytes` arrived, with these descriptors.
-  Step arrived(std::size_t bytes, unsigned descriptors = 0) {
-    descriptors_ += descriptors;
+  Step arrived(std::size_t bytes) {
     if (payload_ != nullptr) {
       have_payload_ += bytes;
       if (have_payload_ > request_.bytes) return Step::wrong;
@@ -85,24 +78,16 @@ class Parser {
   std::byte* data() const { return data_; }
   bool introduced() const { return introduced_; }
 
-  // HELLO was accepted, with a window of this many bytes.
-  void introduce(std::uint32_t window) {
-    introduced_ = true;
-    if (transport_ == Transport::local) largest_ = window;
-  }
+  // HELLO was accepted.
+  void introduce() { introduced_ = true; }
 
   void next() {
     have_ = have_payload_ = follow_ = 0;
-    descriptors_ = 0;
     payload_ = data_ = nullptr;
     begun_ = false;
   }
 
  private:
-  static constexpr std::size_t local_head =
-      sizeof(penstock_request) + sizeof(penstock_introduction) + 1;
-  static constexpr std::size_t tcp_head = sizeof(penstock_request) + PENSTOCK_PATH_BYTES + 1;
-
   // What can be said of a request by its head alone. What only the call itself can tell (a handle
   // that is invalid, flags that no call has) is answered with an error number instead.
   bool sound() {
@@ -114,12 +99,11 @@ class Parser {
         follow_ = sizeof(penstock_introduction);
         return request_.bytes == follow_;
       case PENSTOCK_OPEN:
-        if (transport_ == Transport::local) return request_.bytes == 0;
         follow_ = request_.bytes;
         return follow_ > 0 && follow_ <= PENSTOCK_PATH_BYTES;
       case PENSTOCK_WRITE:
       case PENSTOCK_READ:
-        return request_.bytes <= largest_;
+        return request_.bytes <= PENSTOCK_LARGEST;
       case PENSTOCK_FSYNC:
       case PENSTOCK_FDATASYNC:
       case PENSTOCK_CLOSE:
@@ -131,7 +115,7 @@ class Parser {
 
   Step body() {
     const bool data = request_.operation == PENSTOCK_WRITE || request_.operation == PENSTOCK_READ;
-    if (data && transport_ == Transport::tcp) {
+    if (data) {
       const std::size_t most =
           sizeof request_ + (request_.operation == PENSTOCK_WRITE ? request_.bytes : 0);
       if (have_ > most) return Step::wrong;
@@ -139,19 +123,13 @@ class Parser {
       return Step::payload;
     }
     if (have_ < sizeof request_ + follow_) return Step::more;
-    if (have_ > sizeof request_ + follow_) return Step::wrong;
-    const bool brings = transport_ == Transport::local && (request_.operation == PENSTOCK_HELLO ||
-                                                           request_.operation == PENSTOCK_OPEN);
-    return descriptors_ == (brings ? 1u : 0u) ? Step::frame : Step::wrong;
+    return have_ == sizeof request_ + follow_ ? Step::frame : Step::wrong;
   }
 
   std::vector<std::byte> head_;
-  Transport transport_;
   bool introduced_ = false;
   bool begun_ = false;
   std::byte spare_{};
-  unsigned descriptors_ = 0;
-  std::uint32_t largest_;
   std::size_t have_ = 0;
   std::size_t have_payload_ = 0;
   std::size_t follow_ = 0;

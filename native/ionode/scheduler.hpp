@@ -29,6 +29,7 @@ struct Request {
   std::uint32_t server = 0;  // the storage target of its first byte, by the stripe map
   std::uint64_t group = 0;   // whose share it counts against
   Kind kind = Kind::write;
+  bool permit = false;       // asks for permission; others are done by the I/O node itself
   std::uint64_t number = 0;  // given by FairQueue::add: the order of arrival, also where clocks tie
 
   std::uint64_t end() const { return offset + bytes; }

@@ -54,7 +54,11 @@ bool Node::serve_next(Lock& lock) {
   const Batch batch = scheduler_->take(time);
   if (batch.empty()) return false;
   served_since_poll_ += static_cast<std::uint32_t>(batch.size());
-  serve_batch(lock, batch);
+  if (batch.front()->permit) {
+    grant(batch);
+  } else {
+    serve_batch(lock, batch);
+  }
   return true;
 }
 
@@ -65,6 +69,7 @@ void Node::serve_batch(Lock& lock, const Batch& batch) {
   lock.unlock();
 
   const Time began = now();
+  const std::uint64_t window = dirty_window_.load(std::memory_order_relaxed);
   const auto gone = [&](const Request* request) {
     return client_gone(static_cast<const Exchange&>(*request), began);
   };
@@ -75,11 +80,11 @@ void Node::serve_batch(Lock& lock, const Batch& batch) {
       if (gone(request)) {
         dropped.push_back(request);
       } else {
-        serve_for(Batch(*request));
+        serve(Batch(*request), window);
       }
     }
   } else {
-    serve_for(batch);
+    serve(batch, window);
   }
   const Time took = now() - began;
   static_cast<Exchange&>(*batch[0]).open_file->took(took);
@@ -110,15 +115,6 @@ void Node::serve_batch(Lock& lock, const Batch& batch) {
   if (draining_) changed_.notify_all();
 }
 
-void Node::serve_for(const Batch& batch) {
-  const auto& first = static_cast<const Exchange&>(*batch[0]);
-  if (options_.all_users && !assume(first.open_file->identity())) {
-    for (Request* request : batch) static_cast<Exchange&>(*request).result = -EPERM;
-    return;
-  }
-  serve(batch, dirty_window_.load(std::memory_order_relaxed));
-}
-
 void Node::serve_chore(Lock& lock, Exchange& exchange) {
   if (!exchange.answered) {
     usual_chore_ >= long_chore ? hand_over() : expect_relief();
@@ -130,7 +126,7 @@ void Node::serve_chore(Lock& lock, Exchange& exchange) {
       close_file(lock, exchange);
     } else {  // a transfer of no bytes, which is nothing to schedule
       lock.unlock();
-      serve_for(Batch(exchange));
+      serve(Batch(exchange), 0);
       lock.lock();
     }
     --in_service_;
@@ -148,12 +144,9 @@ void Node::open(Lock& lock, Exchange& exchange) {
   std::shared_ptr<OpenFile> file;
   if (full) {
     exchange.result = -EMFILE;
-  } else if (options_.all_users && !assume(*connection.identity)) {
-    exchange.result = -EPERM;
   } else {
-    file = open_file(exchange, {numbers_, connection.identity, &roots_});
+    file = open_file(exchange, roots_, numbers_);
   }
-  if (exchange.descriptor >= 0) ::close(std::exchange(exchange.descriptor, -1));
   lock.lock();
   if (file == nullptr) return;
   // Other connections of the session may have opened files meanwhile.
@@ -174,7 +167,7 @@ void Node::close_file(Lock& lock, Exchange& exchange) {
   lock.unlock();
   exchange.result = 0;
   // Calls under way on it keep the file; the last of them closes it.
-  if (file.use_count() == 1 && (!options_.all_users || assume(file->identity()))) {
+  if (file.use_count() == 1) {
     file->drain();
     exchange.result = file->close();
   }
@@ -190,7 +183,6 @@ void Node::close_left_files(Lock& lock) {
   ++in_service_;
   lock.unlock();
   for (const auto& file : files) {
-    if (options_.all_users) assume(file->identity());
     if (file.use_count() == 1) file->close();
   }
   lock.lock();
@@ -251,23 +243,20 @@ void Node::reply(Lock& lock, Exchange& exchange) {
     connection.reply.boot = boot_;
     connection.reply.node = options_.id;
   }
-  const bool data = connection.transport == Transport::tcp && exchange.operation == PENSTOCK_READ &&
-                    exchange.result > 0;
+  const bool data = exchange.operation == PENSTOCK_READ && exchange.result > 0;
   ++connection.sending;
   if (data) {
     reply_with_payload(lock, connection);
     return;
   }
   const penstock_reply reply = connection.reply;
-  const bool by_socket = !connection.window || exchange.operation == PENSTOCK_HELLO;
   std::shared_ptr<OpenFile> file = std::move(exchange.open_file);
   release(connection);
   connection.parser.next();
   connection.phase.store(Phase::idle, std::memory_order_release);
   lock.unlock();
-  if (file.use_count() == 1 && options_.all_users) assume(file->identity());
   file.reset();
-  const bool sent = connection.send(reply, by_socket);
+  const bool sent = connection.send(reply);
   lock.lock();
   --connection.sending;
   if (!sent || connection.doomed) doom(connection);
@@ -331,7 +320,7 @@ void Node::finish_reply(Connection& connection) {
   }
 }
 
-// Memory that a request over TCP used.
+// Memory that a request used.
 void Node::release(Connection& connection) {
   connection.exchange.open_file.reset();
   if (connection.payload_held == 0) return;

@@ -21,8 +21,10 @@ namespace penstock {
 struct Limits {
   std::uint32_t connections = 4096;     // of one job
   std::uint32_t handles = 4096;         // of one session
-  std::uint64_t payload = 64ull << 20;  // bytes in memory for one job's requests over TCP
-  std::uint32_t unidentified = 256;     // connections that have not sent HELLO
+  std::uint64_t payload = 64ull << 20;  // bytes in memory for one job's requests
+  std::uint32_t strangers = 64;         // connections of one origin that have not said who they are
+  std::uint32_t jobs = 64;              // names that one user's processes call their job by
+  std::uint32_t processes = 8192;       // of one user of this host
 };
 
 struct Group {
@@ -36,7 +38,7 @@ struct Group {
 
 class Session {
  public:
-  using Key = std::tuple<std::uint64_t, std::uint64_t, uid_t, gid_t>;
+  using Key = std::pair<std::uint64_t, std::uint64_t>;
 
   explicit Session(const Key& key) : key(key) {}
 
@@ -89,15 +91,14 @@ class Sessions {
     bool new_group;
   };
 
-  // A connection identifies itself; nullopt if the job has too many, or its name is invalid.
-  std::optional<Admitted> admit(const penstock_introduction& introduction,
-                                const Identity& identity) {
-    const std::size_t length = strnlen(introduction.job, sizeof introduction.job);
-    if (length == 0 || length == sizeof introduction.job) return std::nullopt;
-    const auto [group, is_new] = group_of(identity.uid, std::string(introduction.job, length));
+  // A connection of another host identifies itself; nullopt if the job has too many, or its name is
+  // invalid.
+  std::optional<Admitted> admit(const penstock_introduction& introduction, uid_t user) {
+    const auto job = name_of(introduction.job);
+    if (!job) return std::nullopt;
+    const auto [group, is_new] = group_of(user, *job);
     if (group->connections >= limits_.connections) return std::nullopt;
-    const Session::Key key{introduction.session[0], introduction.session[1], identity.uid,
-                           identity.gid};
+    const Session::Key key{introduction.session[0], introduction.session[1]};
     auto& session = sessions_[key];
     if (session == nullptr) session = std::make_unique<Session>(key);
     ++session->connections;
@@ -105,9 +106,32 @@ class Sessions {
     return Admitted{session.get(), group, is_new};
   }
 
+  // A process of this host says which job it is of; null if its user has too many of either.
+  Group* admit(const char (&name)[PENSTOCK_JOB_BYTES], uid_t user) {
+    const auto job = name_of(name);
+    if (!job) return nullptr;
+    std::uint32_t jobs = 0, processes = 0;
+    for (const auto& [key, group] : groups_) {
+      if (key.second != user || group->connections == 0) continue;
+      ++jobs;
+      processes += group->connections;
+    }
+    const auto known = groups_.find({*job, user});
+    const bool running = known != groups_.end() && known->second->connections > 0;
+    if ((!running && jobs >= limits_.jobs) || processes >= limits_.processes) return nullptr;
+    Group* group = group_of(user, *job).first;
+    if (group->connections >= limits_.connections) return nullptr;
+    ++group->connections;
+    return group;
+  }
+
+  void leave(Group& group) {
+    if (--group.connections == 0) forget_old_groups();
+  }
+
   // A connection is gone; returns the files to be closed if it was the session's last.
   std::vector<std::shared_ptr<OpenFile>> leave(Session& session, Group& group) {
-    if (--group.connections == 0) forget_old_groups();
+    leave(group);
     if (--session.connections > 0) return {};
     auto files = session.leave();
     sessions_.erase(session.key);
@@ -125,6 +149,12 @@ class Sessions {
 
  private:
   static constexpr std::size_t remembered = 1024;  // groups without a connection, for their bytes
+
+  static std::optional<std::string> name_of(const char (&job)[PENSTOCK_JOB_BYTES]) {
+    const std::size_t length = strnlen(job, sizeof job);
+    if (length == 0 || length == sizeof job) return std::nullopt;
+    return std::string(job, length);
+  }
 
   std::pair<Group*, bool> group_of(uid_t uid, const std::string& job) {
     auto& group = groups_[{job, uid}];

@@ -96,7 +96,7 @@ class Options:
         option(
             "--all-users",
             is_flag=True,
-            help="Serve every user, with that user's identity; needs root.",
+            help="Serve every user of this host. Over TCP it serves its own user only.",
         ),
     ]
     with_parent: Annotated[

@@ -135,6 +135,7 @@ def _summary(outcome: runner.Outcome) -> dict[str, object]:
         "job": outcome.job,
         "status": outcome.status,
         "forwarded_bytes": forwarded_bytes(outcome.counters),
+        "carried_bytes": outcome.counters.get("carried_bytes", 0),
         "direct_bytes": direct_bytes(outcome.counters),
         "fail_opens": fail_opens(outcome.counters),
         **({"advice": outcome.advice} if outcome.advice else {}),

@@ -152,7 +152,9 @@ class Options:
     def deployment(self, loaded: Loaded, state: StateDirectory) -> Deployment:
         """Return the checked description of the deployment."""
         if self.all_users and os.geteuid() != 0:
-            raise InputError("--all-users needs root: requests run with their callers' identities")
+            raise InputError("--all-users needs root: other users must be able to trust it")
+        if self.all_users and self.emulate is not None:
+            raise InputError("--emulate serves one user; leave out --all-users")
         if loaded.config.tuning.tune:
             loaded.check_policy("tuning")
         file_systems = file_systems_of(loaded.config, self.roots)

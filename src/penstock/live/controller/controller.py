@@ -30,6 +30,7 @@ from penstock.live.controller.supervise import run_forever
 from penstock.live.controller.tuning import Tuning
 from penstock.live.controller.turn_service import TurnService
 from penstock.live.controller.unreported_exits import UnreportedExits
+from penstock.live.deployment.carrying import new_carry_token
 from penstock.live.deployment.emulator import ProcessEnvironment
 from penstock.live.deployment.spec import ANSWER_TIMEOUT, Deployment
 from penstock.live.protocol import client, messages
@@ -65,6 +66,9 @@ class Controller:
         self.environment = ProcessEnvironment.prepare(
             deployment.emulate, deployment.roots, self.state.emulator
         )
+        self.carry_token = (
+            None if deployment.emulate is None else new_carry_token(self.state.carry_token)
+        )
         self.io_node_map = IoNodeMap(
             deployment.all_io_nodes,
             stripe=deployment.stripe,
@@ -89,7 +93,11 @@ class Controller:
             down=self._node_down,
             clock=clock,
         )
-        self._weights = IoNodeWeights(self.io_nodes, self._group)
+        self._weights = IoNodeWeights(
+            self.io_nodes,
+            self._group,
+            named=(lambda: self.jobs.running) if deployment.all_users else tuple,
+        )
         self.turn_service = TurnService(
             deployment.config,
             io_nodes=deployment.all_io_nodes,
@@ -395,6 +403,7 @@ class Controller:
         mapped = self.io_node_map.map(job.id)
         job.io_nodes, job.stripe = self.io_node_map.numbers(job.id), mapped.stripe
         self.archive.began(job.record(self._clock()))
+        self._weights.job_began()
         self.received.began(job.id, self._clock(), job.moved_bytes)
         self._writers[job.id] = writer
         if self.tuning is not None:
@@ -414,9 +423,15 @@ class Controller:
             mode=self.turn_service.modes.of(job.begin.user),
             lease=self.turn_service.lease,
             longest_wait=self.turn_service.longest_wait,
-            token="" if self.key is None else self.key.token(job.begin.user).hex(),
+            token=self._token(job.begin.user),
             dirty_window=self.deployment.config.live.dirty_bytes(),
         )
+
+    def _token(self, user: str) -> str:
+        """Return what the I/O nodes that carry a user's data ask of it, in hexadecimal."""
+        if self.carry_token is not None:
+            return self.carry_token.hex()
+        return "" if self.key is None else self.key.token(user).hex()
 
     def _pin_again(self, job: JobEntry, pinned: PinnedIoNodes | None) -> None:
         """Give a job the I/O nodes that it had asked for from an earlier controller, if it had."""

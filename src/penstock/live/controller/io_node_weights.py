@@ -26,8 +26,17 @@ def squeeze(weights: Mapping[JobId, float], rest: Collection[JobId]) -> dict[Job
 class IoNodeWeights:
     """Sends weights to all I/O nodes that serve; `group` is the name of a job's queue there."""
 
-    def __init__(self, io_nodes: IoNodes, group: Callable[[JobId], str | None]) -> None:
-        self._io_nodes, self._group = io_nodes, group
+    def __init__(
+        self,
+        io_nodes: IoNodes,
+        group: Callable[[JobId], str | None],
+        *,
+        named: Callable[[], Collection[JobId]] = tuple,
+    ) -> None:
+        """`named` returns jobs that the I/O nodes must know by name: of all others, those of a user
+        share as one.
+        """
+        self._io_nodes, self._group, self._named = io_nodes, group, named
         self._weights: Mapping[JobId, float] = {}
         self._out_of_turn: OutOfTurn = {}
         self._changed = False
@@ -40,12 +49,18 @@ class IoNodeWeights:
 
     def send_again(self) -> None:
         """An I/O node is new: it has no weights yet."""
-        if self._weights:
+        if self._weights or self._named():
+            self._send_soon()
+
+    def job_began(self) -> None:
+        """A job has a name that the I/O nodes may not know yet."""
+        if self._named():
             self._send_soon()
 
     def _on(self, io_node: ResourceId) -> dict[str, float]:
         """Return the weights of queues at an I/O node."""
-        weights = squeeze(self._weights, self._out_of_turn.get(io_node, ()))
+        known = dict.fromkeys(self._named(), 1.0) | dict(self._weights)
+        weights = squeeze(known, self._out_of_turn.get(io_node, ()))
         return {
             group: weight
             for job, weight in weights.items()

@@ -16,18 +16,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from penstock.errors import InputError
 from penstock.live.controller.io_node_link import IoNodeLink, Lines
 from penstock.live.deployment.spec import ANSWER_TIMEOUT, DRAIN_TIMEOUT, Deployment
 from penstock.live.protocol import client
 from penstock.live.protocol import messages as wire
 from penstock.live.protocol.state_directory import StateDirectory, is_stopped, write_holder
+from penstock.live.protocol.users import name_of
 
 RESTARTS, RESTARTS_WITHIN = 5, 60.0
 """An I/O node that died more often than this, within this many seconds, stays down."""
 FIRST_DELAY, LONGEST_DELAY = 0.1, 5.0
+LOOPBACK = "127.0.0.1"
 
 log = logging.getLogger("penstock.controller")
+
+
+class Announcement(msgspec.Struct, frozen=True):
+    """What an I/O node prints once it serves."""
+
+    tcp_port: int
 
 
 class StartError(Exception):
@@ -251,7 +261,8 @@ class IoNodes:
                 io_node.process = process = await asyncio.create_subprocess_exec(
                     *self._deployment.io_node,
                     *("--socket", str(socket), "--control", str(control)),
-                    *("--number", str(number), "--id", str(identity)),
+                    *("--number", str(number), "--id", str(identity), "--json"),
+                    *self._carrying(),
                     *(["--with-parent"] if self._deployment.attached else []),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.PIPE,
@@ -265,15 +276,29 @@ class IoNodes:
             raise StartError(f"I/O node {number} cannot be started: {error}") from error
         finally:
             os.close(lock)
-        await self._serving(number, process)
+        port = await self._serving(number, process)
         io_node.answered = self.clock()
         await self._configure(number)
-        io_node.node = wire.Node(number=number, id=identity, address=str(socket), pid=process.pid)
+        node = wire.Node(number=number, id=identity, address=str(socket), pid=process.pid)
+        if self._deployment.emulate is not None:
+            user = name_of(os.geteuid())
+            node = msgspec.structs.replace(
+                node, transport="tcp", address=LOOPBACK, port=port, user=user
+            )
+        io_node.node = node
         log.info("I/O node %d serves, process %d", number, process.pid)
         await self.link(io_node)
         self._up(io_node.node)
 
-    async def _serving(self, number: int, process: asyncio.subprocess.Process) -> None:
+    def _carrying(self) -> list[str]:
+        """Return the options of emulated I/O nodes: they stand for other hosts, and carry data."""
+        if self._deployment.emulate is None:
+            return []
+        roots = [part for root in self._deployment.roots for part in ("--root", root)]
+        return ["--listen", f"{LOOPBACK}:0", "--token-file", str(self.state.carry_token), *roots]
+
+    async def _serving(self, number: int, process: asyncio.subprocess.Process) -> int:
+        """Wait until it serves; return its TCP port, or 0."""
         assert process.stdout is not None
         seconds = self._deployment.serves_within
         try:
@@ -285,6 +310,7 @@ class IoNodes:
         if not line:
             await _kill(process)
             raise StartError(f"I/O node {number} ended with status {process.returncode}")
+        return int(msgspec.json.decode(line, type=Announcement).tcp_port)
 
     async def _configure(self, number: int) -> None:
         if self._deployment.settings == wire.Settings():

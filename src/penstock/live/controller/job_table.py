@@ -113,6 +113,7 @@ class JobEntry:
             bytes_by_file_system=self.bytes_by_file_system,
             zero_bytes_reason=self.zero_bytes_reason,
             forwarded_bytes=forwarded_bytes(counters),
+            carried_bytes=counters.get("carried_bytes", 0),
             direct_bytes=direct_bytes(counters),
             fail_opens=fail_opens(counters),
             waits=counters.get("waits", 0),
@@ -250,6 +251,8 @@ class JobTable:
         counters = [job.counters for job in self.running.values()]
         return Totals(
             forwarded_bytes=totals.forwarded_bytes + sum(map(forwarded_bytes, counters)),
+            carried_bytes=totals.carried_bytes
+            + sum(each.get("carried_bytes", 0) for each in counters),
             direct_bytes=totals.direct_bytes + sum(map(direct_bytes, counters)),
             fail_opens=totals.fail_opens + sum(map(fail_opens, counters)),
         )

@@ -44,6 +44,7 @@ async def site_status(controller: "Controller") -> messages.Status:
         io_nodes=list(io_nodes),
         file_systems=_file_systems(controller),
         forwarded_bytes=totals.forwarded_bytes,
+        carried_bytes=totals.carried_bytes,
         direct_bytes=totals.direct_bytes,
         fail_open_total=totals.fail_opens,
         policy=turn_service.policy,

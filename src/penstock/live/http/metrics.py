@@ -87,7 +87,16 @@ class ControllerMetrics(Collector):
 
     def _totals(self, scrape: Scrape) -> Iterator[Metric]:
         status, measures = scrape.status, scrape.measures
-        yield _total("forwarded_bytes", "Bytes moved by I/O nodes.", status.forwarded_bytes)
+        yield _total(
+            "forwarded_bytes",
+            "Bytes moved by I/O nodes, or with their permission.",
+            status.forwarded_bytes,
+        )
+        yield _total(
+            "carried_bytes",
+            "Of those, bytes that went through I/O nodes of other hosts.",
+            status.carried_bytes,
+        )
         yield _total(
             "direct_bytes", "Bytes moved directly, not through an I/O node.", status.direct_bytes
         )

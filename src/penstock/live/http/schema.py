@@ -61,6 +61,7 @@ class SiteBase(Answer, frozen=True, kw_only=True):
 
     site: str
     forwarded_bytes: Count
+    carried_bytes: Count
     direct_bytes: Count
     fail_open_total: Count
     policy: str

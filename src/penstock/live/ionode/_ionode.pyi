@@ -1,6 +1,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+def give_up_privileges(user: int, group: int) -> None: ...
 def scheduler_names() -> list[str]: ...
 
 class Node:

@@ -6,6 +6,7 @@ control message, on SIGTERM and on SIGINT.
 
 import asyncio
 import ctypes
+import ipaddress
 import math
 import os
 import secrets
@@ -39,6 +40,8 @@ MAX_MESSAGE_BYTES = 1 << 20
 DRAIN_TIMEOUT = 10.0
 """Seconds for clients to become idle after a signal or Stop."""
 
+_NOBODY = (65534, 65534)
+"""The user and group that own nothing."""
 _COHERENT = {0x0BD00BD0: "Lustre", 0x47504653: "GPFS"}
 _INCOHERENT = {
     0x65735546: "FUSE",
@@ -96,6 +99,8 @@ class RemoteAccess:
             raise InputError(f"a token has {shared_page.TOKEN_BYTES} bytes, not {len(self.token)}")
         if not self.roots:
             raise InputError("an I/O node for other hosts needs a managed root; give --root")
+        if _is_loopback(self.host):
+            return  # clients of this host see what its kernel sees
         for root in self.roots:
             if problem := coherence_problem(root, declared=self.declared):
                 raise InputError(problem)
@@ -122,10 +127,6 @@ class IONode:
 
         Calls `announce` once clients can connect, with the node and its TCP port, or 0.
         """
-        if self.all_users and os.geteuid() != 0:
-            raise InputError("--all-users needs root: requests run as the users of their clients")
-        if self.all_users and self.remote is not None:
-            raise InputError("over TCP an I/O node serves its own user only; omit --all-users")
         if self.remote is not None:
             self.remote.check()
         if self.with_parent:
@@ -137,8 +138,7 @@ class IONode:
         try:
             return asyncio.run(_Server(self).run(announce))
         finally:
-            for path in (self.socket, self.control):
-                path.unlink(missing_ok=True)
+            _unlink(self.socket, self.control)
 
 
 class _Server:
@@ -165,13 +165,14 @@ class _Server:
         loop = asyncio.get_running_loop()
         self._node.listen_unix(str(self._options.socket))
         port = self._listen_tcp()
-        self._node.start()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._begin_drain, DRAIN_TIMEOUT)
         server = await asyncio.start_unix_server(
             self._serve_control, self._options.control, limit=MAX_MESSAGE_BYTES
         )
         self._options.control.chmod(stat.S_IRUSR | stat.S_IWUSR)
+        self._give_up_privileges()
+        self._node.start()
         announce(
             messages.Node(
                 number=self._options.number,
@@ -187,10 +188,20 @@ class _Server:
         server.close()
         if not await asyncio.to_thread(self._node.stop):
             # A call that never returns (a hung file system) blocks its thread forever.
-            for path in (self._options.socket, self._options.control):
-                path.unlink(missing_ok=True)
+            _unlink(self._options.socket, self._options.control)
             os._exit(1)
         return 0 if drained else 1
+
+    def _give_up_privileges(self) -> None:
+        """Become a user without rights, unless files of our own are to be opened for other hosts.
+
+        Clients of this host make their calls themselves.
+        """
+        stays = os.geteuid() != 0 or self._options.remote is not None
+        user, group = (0, 0) if stays else _NOBODY
+        _ionode.give_up_privileges(user, group)
+        if self._options.with_parent:
+            end_with_parent(signal.SIGTERM)  # a change of user forgets it
 
     def _listen_tcp(self) -> int:
         remote = self._options.remote
@@ -297,6 +308,20 @@ def _check_weights(weights: Mapping[str, float]) -> None:
     for job, weight in weights.items():
         if not 0 < weight < math.inf:
             raise InputError(f"weight {weight:g} of job {job!r}; give a number above zero")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _unlink(*paths: Path) -> None:
+    """Remove sockets, where we still may; else whoever started us does."""
+    for path in paths:
+        with suppress(OSError):
+            path.unlink()
 
 
 def _remove_stale_socket(path: Path) -> None:

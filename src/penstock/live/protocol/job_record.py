@@ -74,7 +74,12 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
             "were enforced. While it transfers: its calls on others go on."
         ),
     ] = []
-    forwarded_bytes: Annotated[Count, Meta(description="Bytes moved by I/O nodes.")]
+    forwarded_bytes: Annotated[
+        Count, Meta(description="Bytes moved by I/O nodes, or with their permission.")
+    ]
+    carried_bytes: Annotated[
+        Count, Meta(description="Of those, bytes that went through an I/O node of another host.")
+    ] = 0
     direct_bytes: Annotated[Count, Meta(description="Bytes moved without an I/O node.")]
     fail_opens: Annotated[Count, Meta(description="Calls let through unmanaged.")]
     waits: Annotated[Count, Meta(description="Calls that waited at the gate.")]
@@ -273,7 +278,7 @@ def zero_bytes_reason(counters: Mapping[str, int]) -> ZeroBytes | None:
 
 
 def forwarded_bytes(counters: Mapping[str, int]) -> int:
-    """Return the bytes that I/O nodes transferred."""
+    """Return the bytes that I/O nodes transferred, or permitted."""
     return counters.get("forwarded_read_bytes", 0) + counters.get("forwarded_write_bytes", 0)
 
 

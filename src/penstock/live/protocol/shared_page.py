@@ -119,6 +119,7 @@ class SlotCounters:
     interrupted: int
     locked: int
     opens_elsewhere: int
+    carried_bytes: int
 
 
 _NAMES = tuple(field.name for field in fields(SlotCounters))
@@ -346,8 +347,14 @@ class SharedPages:
         return {number: min(moved, LARGEST_COUNTER) for number, moved in counted if moved}
 
     def _node_bytes(self) -> list[int]:
-        first = layout.NODE_BYTES // 8
-        return self._counted[first : first + SITE_NODES].tolist()
+        first, own = layout.NODE_BYTES // 8, layout.BY_NODE // 8
+        moved = self._counted[first : first + SITE_NODES].tolist()
+        each = self._slots_used() * layout.SLOT_NODES * layout.NODE_BYTES_BYTES // 8
+        numbers = self._counted[own : own + each : 2].tolist()
+        for number, count in zip(numbers, self._counted[own + 1 : own + each : 2], strict=False):
+            if 0 < number <= SITE_NODES:
+                moved[number - 1] += count
+        return moved
 
     def directories_elsewhere(self) -> list[str]:
         """Return the first directories outside the roots in which the job opened files to write.

@@ -40,6 +40,7 @@ class StateDirectory:
         self.lock = self.folder / "controller.lock"
         self.log = self.folder / "controller.log"
         self.emulator = self.folder / "emulator"
+        self.carry_token = self.folder / "carry-token"  # what an emulated I/O node asks of clients
         self.store = self.folder / "store.db"
         self.records = self.folder / "records"
         self.deployment = self.folder / "deployment.json"  # what should be up
@@ -144,6 +145,7 @@ class StateDirectory:
                 if not (kind.startswith("agent") and _is_served(path)):
                     path.unlink(missing_ok=True)
         self.emulator.unlink(missing_ok=True)
+        self.carry_token.unlink(missing_ok=True)
         self.http.unlink(missing_ok=True)
         self.listen.unlink(missing_ok=True)
         return ended

@@ -60,6 +60,7 @@ class Totals:
     """Totals over all jobs that ever ended."""
 
     forwarded_bytes: int = 0
+    carried_bytes: int = 0
     direct_bytes: int = 0
     fail_opens: int = 0
 

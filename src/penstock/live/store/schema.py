@@ -315,6 +315,7 @@ def read_running(row: Sequence[Any]) -> JobRecord:
         seconds=0.0,
         io_nodes=[],
         forwarded_bytes=forwarded_bytes(counters),
+        carried_bytes=counters.get("carried_bytes", 0),
         direct_bytes=direct_bytes(counters),
         fail_opens=fail_opens(counters),
         waits=counters.get("waits", 0),

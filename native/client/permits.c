@@ -1,0 +1,590 @@
+// Raw system calls, as in link.c.
+
+#define _GNU_SOURCE
+#include "permits.h"
+#include "compat.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "forward.h"
+#include "nodes.h"
+#include "process.h"
+#include "slots.h"
+
+#define MOST_CONNECTIONS 16u  // of this process to one I/O node, of PENSTOCK_PERMITS threads each
+#define YIELDS 16             // times that an answer is looked for awake
+#define FIRST_LOOK UINT64_C(5000000)  // nanoseconds until the socket is looked at for a hang-up
+#define SELDOM_LOOK UINT64_C(100000000)
+#define MEASURED_BYTES (64u << 10)  // calls as large as this are all measured
+#define MEASURED_ONE_IN 16u         // of the others
+
+typedef struct connection connection;
+
+// What one thread may do without asking, at one I/O node. Written by its thread alone.
+struct penstock_credit {
+  penstock_permit* shared;
+  connection* of;
+  uint32_t index;        // among the permits of the connection
+  uint32_t number;       // of the last question
+  uint32_t terms;        // PENSTOCK_METERED
+  uint32_t map_version;  // for which it is the one to use; odd: look
+  uint32_t calls;
+  uint32_t duration;  // of the last call that was measured, as in penstock_called
+  uint64_t bytes;
+  uint64_t until;
+  size_t part;              // bytes of a call on several I/O nodes
+  penstock_credit* beside;  // another one of that call
+  penstock_credit* next;    // of the same thread
+  _Atomic uint32_t owner;   // the thread's id; 0: none
+};
+
+// A connection's memory is used for connections alone, and its page stays until no thread has a
+// credit of it: a thread finds out by itself that its connection is gone.
+struct connection {
+  penstock_node where;
+  int fd;           // -1: gone
+  uint64_t socket;  // inode, by which its number is known to be still ours
+  uint32_t owned;   // credits that threads have
+  penstock_permit_page* page;
+  connection* next;
+  penstock_credit credit[PENSTOCK_PERMITS];
+};
+
+// An I/O node that did not answer.
+typedef struct {
+  uint64_t id;
+  uint64_t retry_at, pause;  // nanoseconds
+} absence;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of all below
+static connection* connections;
+static connection* unused;
+static absence absences[PENSTOCK_MAP_NODES];
+
+static __thread penstock_credit* mine;  // the last one used first
+
+static bool same(const penstock_node* a, const penstock_node* b) {
+  return a->id == b->id && strncmp(a->address, b->address, sizeof a->address) == 0;
+}
+
+// ---- An I/O node that does not answer is left alone for a while.
+
+static absence* absence_of(uint64_t id, bool make) {
+  absence* free = &absences[0];
+  for (size_t k = 0; k < PENSTOCK_MAP_NODES; ++k) {
+    if (absences[k].id == id) return &absences[k];
+    if (absences[k].retry_at < free->retry_at) free = &absences[k];
+  }
+  if (!make) return NULL;
+  *free = (absence){.id = id, .pause = PENSTOCK_RETRY};
+  return free;
+}
+
+static bool is_absent(uint64_t id) {
+  absence* known = absence_of(id, false);
+  return known != NULL && penstock_now() < known->retry_at;
+}
+
+static void set_absent(uint64_t id) {
+  absence* known = absence_of(id, true);
+  known->retry_at = penstock_now() + known->pause;
+  if (known->pause < PENSTOCK_RETRY_SELDOM) known->pause *= 2;
+}
+
+static void set_present(uint64_t id) {
+  absence* known = absence_of(id, false);
+  if (known != NULL) *known = (absence){0};
+}
+
+// ---- Connections, with the lock.
+
+static uint64_t inode_of(int fd) {
+  struct stat status;
+  return penstock_status(fd, &status) && S_ISSOCK(status.st_mode) ? (uint64_t)status.st_ino : 0;
+}
+
+static void recycle(connection* gone) {
+  if (gone->page != NULL) munmap(gone->page, sizeof *gone->page);
+  gone->page = NULL;
+  for (connection** at = &connections; *at != NULL; at = &(*at)->next) {
+    if (*at != gone) continue;
+    *at = gone->next;
+    break;
+  }
+  gone->next = unused;
+  unused = gone;
+}
+
+static void hang_up(connection* with) {
+  if (with->fd >= 0) {
+    penstock_set_own(with->fd, false);
+    // A program may have closed it past us, and use the number for a file of its own.
+    if (inode_of(with->fd) == with->socket) syscall(SYS_close, with->fd);
+  }
+  with->fd = -1;
+}
+
+static connection* new_connection(void) {
+  connection* fresh = unused;
+  if (fresh != NULL) {
+    unused = fresh->next;
+  } else {
+    fresh = mmap(NULL, sizeof *fresh, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED) return NULL;
+  }
+  memset(fresh, 0, sizeof *fresh);
+  fresh->fd = -1;
+  return fresh;
+}
+
+static int dial(const penstock_node* where, uint64_t patience) {
+  struct sockaddr_un to = {.sun_family = AF_UNIX};
+  memcpy(to.sun_path, where->address, sizeof to.sun_path - 1);
+  const int fd = penstock_keep((int)syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (fd < 0) return -1;
+  const struct timeval most = {(time_t)(patience / UINT64_C(1000000000)),
+                               (suseconds_t)(patience % UINT64_C(1000000000) / 1000)};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+  if (syscall(SYS_connect, fd, &to, sizeof to) == 0) return fd;
+  penstock_set_own(fd, false);
+  syscall(SYS_close, fd);
+  return -1;
+}
+
+// The page that comes with the answer to the greeting; NULL: none came.
+static penstock_permit_page* greet(int fd, const char* job, uint64_t node) {
+  penstock_permit_hello hello = {PENSTOCK_PERMIT_MAGIC, (uint32_t)syscall(SYS_getpid), {0}};
+  memcpy(hello.job, job, sizeof hello.job);
+  if (syscall(SYS_sendto, fd, &hello, sizeof hello, MSG_NOSIGNAL, NULL, 0) != sizeof hello)
+    return NULL;
+  penstock_permit_welcome welcome = {0};
+  union {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr aligned;
+  } ancillary = {{0}};
+  struct iovec piece = {&welcome, sizeof welcome};
+  struct msghdr message = {.msg_iov = &piece,
+                           .msg_iovlen = 1,
+                           .msg_control = ancillary.bytes,
+                           .msg_controllen = sizeof ancillary.bytes};
+  if (syscall(SYS_recvmsg, fd, &message, MSG_CMSG_CLOEXEC) != sizeof welcome) return NULL;
+  const struct cmsghdr* given = CMSG_FIRSTHDR(&message);
+  if (given == NULL || given->cmsg_type != SCM_RIGHTS) return NULL;
+  int memory;
+  memcpy(&memory, CMSG_DATA(given), sizeof memory);
+  struct stat status;
+  void* page = MAP_FAILED;
+  if (welcome.magic == PENSTOCK_PERMIT_MAGIC && (node == 0 || welcome.node == node) &&
+      penstock_status(memory, &status) && (size_t)status.st_size >= sizeof(penstock_permit_page))
+    page = mmap(NULL, sizeof(penstock_permit_page), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  syscall(SYS_close, memory);
+  if (page == MAP_FAILED) return NULL;
+  madvise(page, sizeof(penstock_permit_page), MADV_DONTFORK);
+  return page;
+}
+
+static connection* connect_to(const penstock_control* page, const penstock_node* where) {
+  connection* fresh = new_connection();
+  if (fresh == NULL) return NULL;
+  fresh->where = *where;
+  fresh->fd = dial(where, page->patience);
+  if (fresh->fd >= 0) {
+    fresh->socket = inode_of(fresh->fd);
+    fresh->page = greet(fresh->fd, page->job, where->id);
+  }
+  fresh->next = connections;
+  connections = fresh;
+  if (fresh->page != NULL) return fresh;
+  hang_up(fresh);
+  recycle(fresh);
+  return NULL;
+}
+
+// ---- Which credit is this thread's, with the lock.
+
+static bool has_ended(uint32_t thread) {
+  return syscall(SYS_tgkill, syscall(SYS_getpid), thread, 0) != 0 && errno == ESRCH;
+}
+
+static penstock_credit* free_credit(connection* of, uint32_t me) {
+  for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k) {
+    penstock_credit* credit = &of->credit[k];
+    const uint32_t owner = atomic_load_explicit(&credit->owner, memory_order_relaxed);
+    if (owner != 0 && owner != me && !has_ended(owner)) continue;
+    if (owner == 0) ++of->owned;
+    const uint32_t number = credit->number;
+    *credit = (penstock_credit){.shared = &of->page->permit[k], .of = of, .index = k};
+    credit->number = number;  // a late answer to the one before is not taken for ours
+    atomic_store_explicit(&credit->owner, me, memory_order_relaxed);
+    return credit;
+  }
+  return NULL;
+}
+
+// Give up those whose connection is gone, but for a call that this one interrupted.
+static void drop_broken(void) {
+  penstock_credit** at = &mine;
+  while (*at != NULL) {
+    connection* of = (*at)->of;
+    if (of->fd >= 0 || (*at)->shared->in_call != 0) {
+      at = &(*at)->next;
+      continue;
+    }
+    penstock_credit* broken = *at;
+    *at = broken->next;
+    atomic_store_explicit(&broken->owner, 0, memory_order_relaxed);
+    if (--of->owned == 0) recycle(of);
+  }
+}
+
+static penstock_credit* find(const penstock_node* where) {
+  penstock_credit** at = &mine;
+  while (*at != NULL && ((*at)->of->fd < 0 || !same(&(*at)->of->where, where))) at = &(*at)->next;
+  penstock_credit* found = *at;
+  if (found == NULL) return NULL;
+  *at = found->next;
+  found->next = mine;
+  mine = found;
+  return found;
+}
+
+static penstock_credit* claim(const penstock_control* page, const penstock_node* where) {
+  const uint32_t me = (uint32_t)syscall(SYS_gettid);
+  penstock_credit* credit = NULL;
+  uint32_t count = 0;
+  for (connection* c = connections; c != NULL && credit == NULL; c = c->next) {
+    if (c->fd < 0 || !same(&c->where, where)) continue;
+    ++count;
+    credit = free_credit(c, me);
+  }
+  if (credit == NULL && count < MOST_CONNECTIONS && !is_absent(where->id)) {
+    connection* fresh = connect_to(page, where);
+    if (fresh == NULL)
+      set_absent(where->id);
+    else
+      set_present(where->id);
+    if (fresh != NULL) credit = free_credit(fresh, me);
+  }
+  if (credit == NULL) return NULL;
+  credit->next = mine;
+  mine = credit;
+  return credit;
+}
+
+static penstock_credit* credit_at(const penstock_control* page, const penstock_node* where) {
+  pthread_mutex_lock(&lock);
+  drop_broken();
+  penstock_credit* credit = find(where);
+  if (credit == NULL) credit = claim(page, where);
+  pthread_mutex_unlock(&lock);
+  return credit;
+}
+
+// ---- Questions and answers.
+
+static uint64_t name_of(int fd) {
+  const penstock_file* file =
+      penstock_managed(fd) ? atomic_load_explicit(&penstock_files[fd], memory_order_acquire) : NULL;
+  return file == NULL ? 0 : file->inode ^ file->device * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static bool send_message(const penstock_credit* credit, const penstock_permit_message* message,
+                         int flags) {
+  const int fd = credit->of->fd;
+  return fd >= 0 && inode_of(fd) == credit->of->socket &&
+         syscall(SYS_sendto, fd, message, sizeof *message, MSG_NOSIGNAL | flags, NULL, 0) ==
+             (long)sizeof *message;
+}
+
+static bool has_hung_up(int fd) {
+  struct pollfd socket = {.fd = fd, .events = POLLRDHUP};
+  const struct timespec at_once = {0, 0};
+  return syscall(SYS_ppoll, &socket, 1, &at_once, NULL, 0) > 0 && socket.revents != 0;
+}
+
+static bool is_answered(const penstock_credit* credit) {
+  return __atomic_load_n(&credit->shared->answered, __ATOMIC_ACQUIRE) == credit->number;
+}
+
+enum answer { ANSWERED, SILENT, STILL_QUEUED };
+
+// Wait for the answer. An I/O node that lives and lets us queue shows it by its heartbeat, and is
+// waited for like a gate; one that does not for as long as the patience with it.
+static enum answer await_answer(const penstock_control* page, const penstock_credit* credit) {
+  penstock_permit* shared = credit->shared;
+  for (int k = 0; k < YIELDS; ++k) {
+    if (is_answered(credit)) return ANSWERED;
+    syscall(SYS_sched_yield);
+  }
+  __atomic_store_n(&shared->sleeps, 1, __ATOMIC_SEQ_CST);
+  const uint64_t began = penstock_now();
+  uint64_t heard = began, look = FIRST_LOOK;
+  uint32_t beat = __atomic_load_n(&shared->heartbeat, __ATOMIC_RELAXED);
+  bool gone = false, queued = false;
+  while (!is_answered(credit) && !gone) {
+    const uint64_t time = penstock_now();
+    const uint32_t now = __atomic_load_n(&shared->heartbeat, __ATOMIC_RELAXED);
+    queued = now != beat || (queued && time - heard < page->patience);
+    if (now != beat) heard = time;
+    beat = now;
+    if (time - heard >= page->patience || time - began >= page->longest_wait) break;
+    const uint32_t answered = __atomic_load_n(&shared->answered, __ATOMIC_SEQ_CST);
+    if (answered == credit->number) break;
+    const struct timespec timeout = {0, (long)look};
+    if (syscall(SYS_futex, &shared->answered, FUTEX_WAIT, answered, &timeout, NULL, 0) == 0 ||
+        errno != ETIMEDOUT)
+      continue;
+    look = 2 * look < SELDOM_LOOK ? 2 * look : SELDOM_LOOK;
+    gone = has_hung_up(credit->of->fd);
+    penstock_let_die();
+  }
+  __atomic_store_n(&shared->sleeps, 0, __ATOMIC_RELAXED);
+  if (is_answered(credit)) return ANSWERED;
+  return queued && !gone ? STILL_QUEUED : SILENT;
+}
+
+// The I/O node is gone, or its answer never came.
+static void lose(const penstock_credit* credit) {
+  pthread_mutex_lock(&lock);
+  if (credit->of->fd >= 0) set_absent(credit->of->where.id);  // else another thread was first
+  hang_up(credit->of);
+  pthread_mutex_unlock(&lock);
+}
+
+static bool ask(const penstock_control* page, penstock_credit* credit, const penstock_wish* wish,
+                size_t bytes) {
+  credit->calls = 0;
+  if (++credit->number == 0) credit->number = 1;
+  int64_t offset = wish->offset;
+  if (offset == PENSTOCK_AT_POSITION) offset = syscall(SYS_lseek, wish->fd, 0, SEEK_CUR);
+  const penstock_permit_message message = {.message = PENSTOCK_ASK,
+                                           .permit = credit->index,
+                                           .number = credit->number,
+                                           .kind = wish->kind,
+                                           .file = name_of(wish->fd),
+                                           .offset = offset < 0 ? 0 : (uint64_t)offset,
+                                           .bytes = bytes};
+  const enum answer answer =
+      send_message(credit, &message, 0) ? await_answer(page, credit) : SILENT;
+  if (answer == SILENT) lose(credit);
+  if (answer != ANSWERED) return false;
+  const penstock_permit* shared = credit->shared;
+  credit->terms = shared->terms;
+  credit->bytes = shared->bytes;
+  credit->until = shared->until;
+  credit->calls = shared->calls;
+  return credit->calls > 0 && (credit->terms & PENSTOCK_UNMANAGED) == 0;
+}
+
+// Mark the call as under way, unless the credit was recalled. The I/O node recalls first and looks
+// then; we mark first and look then: one of both notices the other.
+static bool begin(penstock_credit* credit, size_t bytes, uint32_t* before) {
+  penstock_permit* shared = credit->shared;
+  *before = __atomic_exchange_n(&shared->in_call, credit->number, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&shared->recalled, __ATOMIC_SEQ_CST) == credit->number) {
+    __atomic_store_n(&shared->in_call, *before, __ATOMIC_RELEASE);
+    credit->calls = 0;
+    return false;
+  }
+  credit->bytes -= bytes < credit->bytes ? bytes : credit->bytes;
+  --credit->calls;
+  return true;
+}
+
+static bool is_measured(const penstock_credit* credit, size_t bytes) {
+  return bytes >= MEASURED_BYTES || credit->calls % MEASURED_ONE_IN == 0;
+}
+
+bool penstock_has_credit(const penstock_control* page, const penstock_wish* wish,
+                         penstock_grant* grant) {
+  penstock_credit* credit = mine;
+  // How late it was at the end of the last call is late enough: a recall needs no clock.
+  if (credit == NULL || credit->calls == 0 || wish->bytes > credit->bytes ||
+      credit->map_version != atomic_load_explicit(&page->map.version, memory_order_acquire) ||
+      atomic_load_explicit(&penstock_my_slot()->last_call, memory_order_relaxed) >= credit->until ||
+      penstock_is_copy())
+    return false;
+  if (!begin(credit, wish->bytes, &grant->before)) return false;
+  grant->credit = credit;
+  grant->striped = 0;
+  grant->began = is_measured(credit, wish->bytes) ? penstock_now() : 0;
+  return true;
+}
+
+static bool covers(const penstock_credit* credit, size_t bytes) {
+  return credit->calls > 0 && bytes <= credit->bytes && penstock_now() < credit->until;
+}
+
+// For a part of a call at one I/O node. NULL: it does not decide.
+static penstock_credit* permission_at(const penstock_control* page, const penstock_node* where,
+                                      const penstock_wish* wish, size_t bytes, uint32_t* before) {
+  penstock_credit* credit = credit_at(page, where);
+  if (credit == NULL) return NULL;
+  if (covers(credit, bytes) && begin(credit, bytes, before)) return credit;
+  // A recall that overtakes the answer is as good as an answer that was never used: ask once more.
+  for (int tries = 0; tries < 2; ++tries) {
+    if (!ask(page, credit, wish, bytes)) return NULL;
+    if (begin(credit, bytes, before)) return credit;
+  }
+  return NULL;
+}
+
+// Over several I/O nodes: those of the stripes that the call touches, each for its bytes, always in
+// the order of the map.
+static penstock_credit* over_stripes(const penstock_control* page, const penstock_route* route,
+                                     const penstock_wish* wish, penstock_grant* grant) {
+  size_t parts[PENSTOCK_MAP_NODES] = {0};
+  int64_t from = wish->offset;
+  if (from == PENSTOCK_AT_POSITION) from = syscall(SYS_lseek, wish->fd, 0, SEEK_CUR);
+  uint64_t at = from < 0 ? 0 : (uint64_t)from;
+  size_t left = wish->bytes;
+  do {
+    const uint64_t rest = route->stripe - at % route->stripe;
+    const size_t here = rest < left ? (size_t)rest : left;
+    parts[at / route->stripe % route->nodes] += here > 0 ? here : 1;
+    at += here;
+    left -= here;
+  } while (left > 0);
+  penstock_credit *first = NULL, **last = &first;
+  for (uint32_t k = 0; k < route->nodes; ++k) {
+    penstock_node where;
+    if (parts[k] == 0 || !penstock_node_at(route->version, k, &where)) continue;
+    uint32_t before;
+    penstock_credit* credit = permission_at(page, &where, wish, parts[k], &before);
+    if (credit == NULL) continue;
+    if (first == NULL) grant->before = before;
+    credit->map_version = 1;
+    credit->part = parts[k];
+    credit->beside = NULL;
+    *last = credit;
+    last = &credit->beside;
+  }
+  grant->striped = first == NULL ? 0 : first->part;
+  return first;
+}
+
+enum penstock_permission penstock_ask_permission(const penstock_control* page,
+                                                 const penstock_wish* wish, penstock_grant* grant) {
+  penstock_route route;
+  if (!penstock_find_route(page, &route)) return PENSTOCK_NO_NODE;
+  if (!route.local) return PENSTOCK_ELSEWHERE;
+  if (penstock_is_other_process()) return PENSTOCK_REFUSED;
+  *grant = (penstock_grant){0};
+  if (route.stripe != 0) {
+    grant->credit = over_stripes(page, &route, wish, grant);
+  } else {
+    grant->credit = permission_at(page, &route.where, wish, wish->bytes, &grant->before);
+    if (grant->credit != NULL) grant->credit->map_version = route.version;
+  }
+  if (grant->credit == NULL) return PENSTOCK_REFUSED;
+  if (is_measured(grant->credit, wish->bytes)) grant->began = penstock_now();
+  return PENSTOCK_GRANTED;
+}
+
+// ---- The end of a call.
+
+static void record(penstock_credit* credit, const penstock_wish* wish, int64_t offset,
+                   size_t moved) {
+  penstock_permit* shared = credit->shared;
+  const uint64_t count = shared->calls_made;
+  penstock_called* call = &shared->call[count % PENSTOCK_CALLS_KEPT];
+  call->file = name_of(wish->fd);
+  call->offset = offset < 0 ? 0 : (uint64_t)offset;
+  call->ended = penstock_coarse_now();
+  call->bytes = (uint32_t)moved;
+  call->how = credit->duration * PENSTOCK_CALL_DURATION + wish->kind;
+  __atomic_store_n(&shared->calls_made, count + 1, __ATOMIC_RELEASE);
+}
+
+static void finish(penstock_credit* credit, uint32_t before, size_t bytes) {
+  penstock_permit* shared = credit->shared;
+  __atomic_store_n(&shared->in_call, before, __ATOMIC_RELEASE);
+  const bool recalled = __atomic_load_n(&shared->recalled, __ATOMIC_ACQUIRE) == credit->number;
+  const bool used_up = (credit->terms & PENSTOCK_METERED) != 0 &&
+                       (credit->calls == 0 || credit->bytes < bytes || credit->bytes == 0);
+  if (!recalled && !used_up) return;
+  credit->calls = 0;
+  const penstock_permit_message message = {
+      .message = PENSTOCK_GIVE_BACK, .permit = credit->index, .number = credit->number};
+  // Where the socket is full, the I/O node sees in the page that no call is under way.
+  send_message(credit, &message, MSG_DONTWAIT);
+}
+
+static void end_part(penstock_credit* credit, uint32_t before, const penstock_wish* wish,
+                     int64_t offset, size_t bytes, size_t moved) {
+  record(credit, wish, offset, moved);
+  penstock_count_by_node(credit->of->where.number, moved);
+  finish(credit, before, bytes);
+}
+
+void penstock_end_grant(const penstock_grant* grant, const penstock_wish* wish, ssize_t result) {
+  penstock_credit* credit = grant->credit;
+  // A handler may have found the connection gone, and given the credit up.
+  if (credit == NULL || credit->shared == NULL) return;
+  const int error = errno;
+  if (grant->began != 0) {
+    const uint64_t units = (penstock_now() - grant->began) / 64;
+    const uint32_t most = UINT32_MAX / PENSTOCK_CALL_DURATION;
+    credit->duration = units < most ? (uint32_t)units : most;
+  }
+  size_t moved = result > 0 && wish->kind != PENSTOCK_CALL_SYNC ? (size_t)result : 0;
+  int64_t offset = wish->offset;
+  if (offset == PENSTOCK_AT_POSITION)
+    offset = syscall(SYS_lseek, wish->fd, 0, SEEK_CUR) - (int64_t)moved;
+  if (grant->striped == 0) {
+    end_part(credit, grant->before, wish, offset, wish->bytes, moved);
+  } else {
+    for (uint32_t before = grant->before; credit != NULL; before = 0, credit = credit->beside) {
+      const size_t here = moved < credit->part ? moved : credit->part;
+      end_part(credit, before, wish, offset, credit->part, here);
+      offset += (int64_t)here;
+      moved -= here;
+    }
+  }
+  errno = error;
+}
+
+// ---- The descriptor table, and fork.
+
+void penstock_permits_give_up_number(int fd) {
+  pthread_mutex_lock(&lock);
+  for (connection* c = connections; c != NULL; c = c->next) {
+    if (c->fd != fd) continue;
+    c->fd = penstock_keep((int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, fd + 1));
+    penstock_set_own(fd, false);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void penstock_permits_fork(bool begins) {
+  if (begins)
+    pthread_mutex_lock(&lock);
+  else
+    pthread_mutex_unlock(&lock);
+}
+
+// The child has neither our pages nor our other threads, and its copies of our connections would
+// keep them open after we have gone.
+void penstock_permits_forked(void) {
+  mine = NULL;
+  while (connections != NULL) {
+    connection* inherited = connections;
+    hang_up(inherited);
+    inherited->page = NULL;
+    recycle(inherited);
+  }
+}

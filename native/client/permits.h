@@ -1,0 +1,57 @@
+// Permission of an I/O node on this host: a thread asks, and then makes its calls itself.
+//
+// Most calls find a credit that is still good and ask nobody: this takes no lock and no system
+// call, and leaves nothing behind where a handler or a cancellation jumps out of the call.
+
+#ifndef PENSTOCK_PERMITS_H
+#define PENSTOCK_PERMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "permit.h"
+
+typedef struct penstock_credit penstock_credit;
+
+// The permission for one call, over as soon as the call is.
+typedef struct {
+  penstock_credit* credit;  // NULL: nobody was asked, or nobody answered
+  uint64_t began;           // when it was measured; 0: it is not
+  uint32_t before;          // a call that this one interrupted, in a signal handler
+  size_t striped;           // bytes of the first of several credits; 0: there is one
+} penstock_grant;
+
+typedef struct {
+  int fd;
+  uint32_t kind;   // PENSTOCK_CALL_*
+  int64_t offset;  // or PENSTOCK_AT_POSITION
+  size_t bytes;
+} penstock_wish;
+
+// Whether this thread's credit covers the call; false: ask.
+bool penstock_has_credit(const penstock_control* page, const penstock_wish* wish,
+                         penstock_grant* grant);
+
+enum penstock_permission {
+  PENSTOCK_GRANTED,
+  PENSTOCK_REFUSED,   // an I/O node should have decided and did not
+  PENSTOCK_NO_NODE,   // the job has none
+  PENSTOCK_ELSEWHERE  // its I/O nodes are on other hosts
+};
+
+// Ask the I/O nodes of this host. From inside penstock_enter.
+enum penstock_permission penstock_ask_permission(const penstock_control* page,
+                                                 const penstock_wish* wish, penstock_grant* grant);
+
+// The call is over. Keeps errno.
+void penstock_end_grant(const penstock_grant* grant, const penstock_wish* wish, ssize_t result);
+
+// The program wants this very number for a descriptor of its own. From inside.
+void penstock_permits_give_up_number(int fd);
+
+void penstock_permits_fork(bool begins);
+void penstock_permits_forked(void);
+
+#endif

@@ -1,0 +1,177 @@
+// The I/O node and the clients of its host: what they ask, and what they have done.
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "node.hpp"
+
+namespace penstock {
+namespace {
+
+// Messages that are read of one client before the others have their turn.
+constexpr int messages_at_once = 16;
+// Group ids of the scheduler: of jobs that the controller has not named, one for each user.
+constexpr std::uint64_t unnamed_jobs = std::uint64_t{1} << 62;
+// File numbers of the scheduler: those of carried requests are small.
+constexpr std::uint64_t permitted_files = std::uint64_t{1} << 63;
+
+}  // namespace
+
+// An event of a client; without the lock.
+void Node::hear(Caller& caller, std::uint32_t events) {
+  for (int k = 0; k < messages_at_once; ++k) {
+    Heard heard;
+    heard.caller = &caller;
+    const ssize_t got = ::recv(caller.descriptor, &heard.hello, sizeof heard.hello, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    heard.bytes = got > 0 ? static_cast<std::size_t>(got) : 0;
+    heard_.push_back(heard);
+    if (heard.bytes == 0) return;
+  }
+  if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) == 0) return;
+  // What it said last is heard first.
+  std::byte more;
+  if (::recv(caller.descriptor, &more, sizeof more, MSG_DONTWAIT | MSG_PEEK) > 0) return;
+  Heard gone;
+  gone.caller = &caller;
+  gone.bytes = 0;
+  heard_.push_back(gone);
+}
+
+// With the lock held, as all that follows.
+void Node::act_upon(const Heard& heard, Time now) {
+  Caller& caller = *heard.caller;
+  if (caller.descriptor < 0) return;
+  if (caller.group == nullptr) {
+    if (heard.bytes != sizeof heard.hello || !greet(caller, heard.hello)) {
+      if (heard.bytes != 0) ++counts_.refused;
+      doom(caller);
+    }
+    return;
+  }
+  const penstock_permit_message& message = heard.message;
+  if (heard.bytes != sizeof message || message.permit >= PENSTOCK_PERMITS) {
+    if (heard.bytes != 0) ++counts_.refused;
+    doom(caller);
+    return;
+  }
+  Permit& permit = caller.permit(message.permit);
+  collect(permit);
+  if (message.message == PENSTOCK_GIVE_BACK) {
+    permits_.give_back(permit, message.number, *scheduler_);
+  } else if (permits_.ask(permit, message, credit_rules(), *scheduler_, now)) {
+    permit.group = share_of(*caller.group);
+    permit.file = message.file | permitted_files;
+    permit.server = stripes_.server(permit.offset) % settings_.servers;
+    ++caller.queued;
+    scheduler_->add(permit);
+  }
+}
+
+bool Node::greet(Caller& caller, const penstock_permit_hello& hello) {
+  if (hello.magic != PENSTOCK_PERMIT_MAGIC) return false;
+  SharedPage page = make_permit_page();
+  if (page.descriptor < 0) return false;
+  Group* group = sessions_.admit(hello.job, caller.uid);
+  const bool welcome =
+      group != nullptr && welcome_caller(caller.descriptor, options_.id, page.descriptor);
+  ::close(page.descriptor);
+  if (!welcome) {
+    if (group != nullptr) sessions_.leave(*group);
+    return false;
+  }
+  caller.page = std::move(page.memory);
+  caller.group = group;
+  weigh_group(*group);
+  strangers_.remove_if([&](const Stranger& stranger) { return stranger.peer == &caller; });
+  return true;
+}
+
+CreditRules Node::credit_rules() const { return {settings_.depth, settings_.scheduler != "fifo"}; }
+
+// Where there are several users, a job has a share of its own only by a name that the controller
+// gave out: a user's other jobs share as one, however many names they invent.
+std::uint64_t Node::share_of(const Group& group) const {
+  return is_known(group) ? group.id : unnamed_jobs | group.uid;
+}
+
+void Node::grant(const Batch& batch) {
+  permits_.grant(batch, credit_rules(), *scheduler_, now());
+  ++counts_.batches;
+  if (batch.size() > 1) counts_.aggregated += batch.size();
+  for (Request* request : batch) {
+    Caller& caller = *static_cast<Permit&>(*request).caller;
+    if (--caller.queued == 0 && caller.descriptor < 0) callers_.erase(&caller);
+  }
+}
+
+// What a thread has done since it was last looked at, as its page says.
+void Node::collect(Permit& permit) {
+  Caller& caller = *permit.caller;
+  const Time now = penstock::now();
+  permits_.collect(permit, [&](const Called& call) {
+    ++counts_.requests;
+    if (call.kind == Kind::sync) {
+      ++counts_.syncs;
+      return;
+    }
+    const bool reads = call.kind == Kind::read;
+    ++(reads ? counts_.reads : counts_.writes);
+    (reads ? counts_.read_bytes : counts_.write_bytes) += call.bytes;
+    caller.group->bytes += call.bytes;
+    Request request;
+    request.kind = call.kind;
+    request.offset = call.offset;
+    request.bytes = static_cast<std::uint32_t>(call.bytes);
+    observer_.called(request, call.file, caller.stream(call.file), caller.observed, call.bytes,
+                     call.began, std::min(call.ended, now));
+  });
+}
+
+void Node::collect_all() {
+  for (const auto& [caller, held] : callers_) {
+    for (const auto& permit : caller->permits) {
+      if (permit != nullptr) collect(*permit);
+    }
+  }
+}
+
+void Node::doom(Caller& caller) {
+  if (caller.descriptor < 0) return;
+  for (const auto& permit : caller.permits) {
+    if (permit == nullptr) continue;
+    collect(*permit);
+    permits_.leave(*permit, *scheduler_);
+  }
+  if (caller.group == nullptr) {
+    strangers_.remove_if([&](const Stranger& stranger) { return stranger.peer == &caller; });
+  } else {
+    sessions_.leave(*caller.group);
+  }
+  // The kernel takes it out of the epoll; events of this round may still name it.
+  ::close(std::exchange(caller.descriptor, -1));
+  doomed_callers_.push_back(&caller);
+  if (polling_) poke();
+}
+
+// With a lock that is released meanwhile: pages are unmapped.
+void Node::close_doomed_callers(Lock& lock) {
+  if (doomed_callers_.empty()) return;
+  std::vector<std::unique_ptr<Caller>> closed;
+  for (Caller* caller : std::exchange(doomed_callers_, {})) {
+    if (caller->queued > 0) continue;  // `grant` is the last to know it
+    const auto entry = callers_.find(caller);
+    if (entry == callers_.end()) continue;
+    closed.push_back(std::move(entry->second));
+    callers_.erase(entry);
+  }
+  lock.unlock();
+  closed.clear();
+  lock.lock();
+  if (connections_.empty() && callers_.empty()) changed_.notify_all();
+}
+
+}  // namespace penstock

@@ -1,0 +1,198 @@
+#include "permits.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+
+namespace penstock {
+namespace {
+
+// The page's words are shared with another process.
+template <class T>
+T load(T& word, std::memory_order order = std::memory_order_relaxed) {
+  return std::atomic_ref(word).load(order);
+}
+template <class T>
+void store(T& word, T value, std::memory_order order = std::memory_order_relaxed) {
+  std::atomic_ref(word).store(value, order);
+}
+
+}  // namespace
+
+void Permits::answer(Permit& permit, std::uint32_t terms, std::uint32_t calls, std::uint64_t bytes,
+                     Time until) const {
+  penstock_permit& page = *permit.page;
+  store(page.terms, terms);
+  store(page.calls, calls);
+  store(page.bytes, bytes);
+  store<std::uint64_t>(page.until, until);
+  store(page.answered, permit.asked, std::memory_order_seq_cst);
+  if (load(page.sleeps, std::memory_order_seq_cst) == 0) return;
+  ::syscall(SYS_futex, &page.answered, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+// It has no credit any more, and no place in service.
+void Permits::release(Permit& permit, FairQueue& queue) {
+  if (permit.state == Permit::State::hanging) {
+    const auto user = hanging_.find(permit.uid);
+    if (user != hanging_.end() && --user->second == 0) hanging_.erase(user);
+  } else if (held_.erase(&permit) == 0) {
+    return;
+  }
+  if (permit.metered && permit.used < permit.credit)
+    queue.refund(permit.group, permit.credit - permit.used);
+  queue.served(permit.group);
+  permit.state = Permit::State::idle;
+  permit.credit = permit.used = 0;
+}
+
+bool Permits::ask(Permit& permit, const penstock_permit_message& question, const CreditRules& rules,
+                  FairQueue& queue, Time now) {
+  permit.asked = question.number;
+  permit.wanted = question.bytes;
+  if (permit.state == Permit::State::queued) return false;
+  release(permit, queue);
+  const auto user = hanging_.find(permit.uid);
+  if (user != hanging_.end() && user->second >= rules.places) {
+    answer(permit, PENSTOCK_UNMANAGED, 1, question.bytes, now);
+    return false;
+  }
+  permit.kind = question.kind == PENSTOCK_CALL_READ    ? Kind::read
+                : question.kind == PENSTOCK_CALL_WRITE ? Kind::write
+                                                       : Kind::sync;
+  permit.offset =
+      permit.kind == Kind::sync ? 0 : std::min<std::uint64_t>(question.offset, LLONG_MAX);
+  permit.bytes = permit.kind == Kind::sync
+                     ? 0
+                     : static_cast<std::uint32_t>(std::min<std::uint64_t>(question.bytes, INT_MAX));
+  permit.arrived = now;
+  permit.state = Permit::State::queued;
+  queued_.insert(&permit);
+  return true;
+}
+
+void Permits::give_back(Permit& permit, std::uint32_t number, FairQueue& queue) {
+  if (permit.asked == number && permit.state != Permit::State::queued) release(permit, queue);
+}
+
+void Permits::leave(Permit& permit, FairQueue& queue) {
+  if (permit.state == Permit::State::queued) {
+    permit.left = true;
+  } else {
+    release(permit, queue);
+  }
+}
+
+void Permits::grant(const Batch& batch, const CreditRules& rules, FairQueue& queue, Time now) {
+  queue.also_in_service(batch.front()->group, static_cast<std::uint32_t>(batch.size()) - 1);
+  const bool contended = queue.size() > 0 || now < contended_until_;
+  for (Request* request : batch) {
+    Permit& permit = static_cast<Permit&>(*request);
+    queued_.erase(&permit);
+    permit.state = Permit::State::held;
+    held_.insert(&permit);
+    if (permit.left) {
+      release(permit, queue);
+      continue;
+    }
+    std::uint64_t bytes = permit.wanted;
+    std::uint32_t calls = 1;
+    permit.metered = contended;
+    if (!rules.each_call) {
+      calls = PENSTOCK_CALLS_KEPT;
+      const Time recent = now - std::min(now, contention_lasts);
+      const double share = queue.relative_weight(permit.group, recent);
+      const auto fair = static_cast<std::uint64_t>(static_cast<double>(quantum) * share);
+      const std::uint64_t more = std::min(2 * permit.generous, most_generous);
+      bytes = std::max(bytes, contended ? fair : std::max(quantum, more));
+      permit.generous = contended ? 0 : bytes;
+    }
+    permit.credit = bytes;
+    permit.used = 0;
+    permit.allowance += bytes;
+    permit.seen = load(permit.page->calls_made);
+    permit.since = now;
+    if (permit.metered && bytes > permit.bytes) queue.charge(permit.group, bytes - permit.bytes);
+    answer(permit, permit.metered ? PENSTOCK_METERED : 0, calls, bytes, now + lasts);
+  }
+}
+
+// The client marks a call first and looks for a recall then; we recall first and look then.
+bool Permits::take_back(Permit& permit, FairQueue& queue) {
+  store(permit.page->recalled, permit.asked, std::memory_order_seq_cst);
+  if (load(permit.page->in_call, std::memory_order_seq_cst) != 0) return false;
+  release(permit, queue);
+  return true;
+}
+
+void Permits::recall(FairQueue& queue, Time now) {
+  contended_until_ = now + contention_lasts;
+  // `release` takes out of the set.
+  const std::vector<Permit*> holders(held_.begin(), held_.end());
+  for (Permit* permit : holders) {
+    if (!permit->metered) take_back(*permit, queue);
+  }
+}
+
+Time Permits::look_at(bool places_taken) const {
+  if (queued_.empty()) return never;
+  const Time beat = beat_ + beat_every;
+  return places_taken ? std::min(looked_ + idle_after, beat) : beat;
+}
+
+void Permits::look(bool places_taken, FairQueue& queue, Time now) {
+  if (now >= beat_ + beat_every) {
+    beat_ = now;
+    for (Permit* permit : queued_)
+      store(permit->page->heartbeat, load(permit->page->heartbeat) + 1);
+  }
+  if (!places_taken || now < looked_ + idle_after) return;
+  looked_ = now;
+  const std::vector<Permit*> holders(held_.begin(), held_.end());
+  for (Permit* permit : holders) {
+    const std::uint64_t made = load(permit->page->calls_made, std::memory_order_acquire);
+    if (made != permit->seen) {
+      permit->seen = made;
+      permit->since = now;
+    }
+    if (now - permit->since < idle_after) continue;
+    if (load(permit->page->in_call) == 0) {
+      take_back(*permit, queue);
+    } else if (now - permit->since >= hangs_after) {
+      held_.erase(permit);
+      permit->state = Permit::State::hanging;
+      ++hanging_[permit->uid];
+    }
+  }
+}
+
+std::uint64_t Permits::collect(Permit& permit,
+                               const std::function<void(const Called&)>& each) const {
+  penstock_permit& page = *permit.page;
+  const std::uint64_t made = load(page.calls_made, std::memory_order_acquire);
+  std::uint64_t lost = 0;
+  if (made - permit.collected > PENSTOCK_CALLS_KEPT) {
+    lost = made - permit.collected - PENSTOCK_CALLS_KEPT;
+    permit.collected = made - PENSTOCK_CALLS_KEPT;
+  }
+  for (; permit.collected != made; ++permit.collected) {
+    penstock_called& entry = page.call[permit.collected % PENSTOCK_CALLS_KEPT];
+    const std::uint32_t how = load(entry.how);
+    const std::uint32_t kind = how % PENSTOCK_CALL_DURATION;
+    const std::uint64_t moved = std::min<std::uint64_t>(load(entry.bytes), permit.allowance);
+    const Time ended = load(entry.ended);
+    const Time took = Time{how / PENSTOCK_CALL_DURATION} * 64;
+    permit.allowance -= moved;
+    permit.used += moved;
+    each({kind == PENSTOCK_CALL_READ    ? Kind::read
+          : kind == PENSTOCK_CALL_WRITE ? Kind::write
+                                        : Kind::sync,
+          load(entry.file), load(entry.offset), moved, ended - std::min(ended, took), ended});
+  }
+  return lost;
+}
+
+}  // namespace penstock
