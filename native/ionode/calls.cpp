@@ -1,8 +1,10 @@
 #include "calls.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -84,6 +86,28 @@ std::int64_t open_below(const Root& root, const std::string& path, std::uint32_t
       [&] { return ::syscall(SYS_openat2, root.descriptor, path.c_str(), &how, sizeof how); });
 }
 
+// Whether its files are the kernel's own, which show or do more to a process of privilege than to
+// the client for which it would be opened.
+bool is_of_the_kernel(int descriptor) {
+  struct statfs of{};
+  if (::fstatfs(descriptor, &of) != 0) return true;
+  switch (of.f_type) {
+    case PROC_SUPER_MAGIC:
+    case SYSFS_MAGIC:
+    case CGROUP_SUPER_MAGIC:
+    case CGROUP2_SUPER_MAGIC:
+    case DEBUGFS_MAGIC:
+    case TRACEFS_MAGIC:
+    case SECURITYFS_MAGIC:
+    case SELINUX_MAGIC:
+    case BPF_FS_MAGIC:
+    case EFIVARFS_MAGIC:
+      return true;
+    default:
+      return false;
+  }
+}
+
 struct Opened {
   std::int64_t descriptor;
   struct stat is;
@@ -98,6 +122,10 @@ Opened open_named(const Exchange& exchange, const std::vector<Root>& roots) {
       opened.is.st_ino != exchange.offset) {
     ::close(descriptor);
     return {-ESTALE, {}};
+  }
+  if (is_of_the_kernel(descriptor)) {
+    ::close(descriptor);
+    return {-EINVAL, {}};
   }
   ::fcntl(descriptor, F_SETFL, static_cast<int>(exchange.flags));  // without O_NONBLOCK again
   return opened;

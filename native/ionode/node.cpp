@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -156,6 +157,8 @@ void Node::start() {
     epoll_event event{EPOLLIN, {.u64 = static_cast<std::uint64_t>(listener) << 1 | 1}};
     if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, listener, &event) != 0) fail("I/O node");
   }
+  // Else what its clients cost at most would be kept once for each thread that ever polled.
+  ::mallopt(M_ARENA_MAX, 2);
   started_ = true;
   spawn();
 }

@@ -94,7 +94,7 @@ def folder() -> Iterator[Path]:
 def node(folder: Path) -> Iterator[RealNode]:
     """The node of all tests that leave it as it was."""
     (folder / "shared").mkdir()
-    with RealNode(folder / "shared") as node:
+    with RealNode(folder / "shared", carries=folder) as node:
         yield node
 
 

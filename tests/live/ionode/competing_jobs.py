@@ -11,6 +11,7 @@ from pathlib import Path
 
 from limits import HANG
 from live.deployment.emulated import Machine
+from live.ionode.frames import TOKEN
 from live.ionode.real_node import RealNode
 
 from penstock.live.agent.page_server import PageServer
@@ -53,7 +54,8 @@ class SharedStorage:
         """Serve jobs as one I/O node."""
         role = emulator.environment(self.machine.shared, io_node=0)
         role["LD_PRELOAD"] = str(emulator.target_library())
-        with RealNode(self.folder, 0, *options, environment=role) as node:
+        root = self.machine.root
+        with RealNode(self.folder, 0, *options, carries=root, environment=role) as node:
             yield node
 
     @contextmanager
@@ -61,7 +63,7 @@ class SharedStorage:
         """Run a job whose threads write, directly or through I/O nodes."""
         with ExitStack() as stack:
             pages = stack.enter_context(
-                SharedPages([self.machine.root], job=name, patience=PATIENCE)
+                SharedPages([self.machine.root], job=name, patience=PATIENCE, token=TOKEN)
             )
             pages.assign(nodes)
             agent = stack.enter_context(PageServer(pages, self.folder / f"{name}.agent"))

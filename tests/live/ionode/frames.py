@@ -1,12 +1,8 @@
 """A client of the wire format, as small as can be: one connection, one request at a time."""
 
-import fcntl
-import mmap
 import os
-import select
 import socket
 import struct
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +13,7 @@ HELLO, OPEN, WRITE, READ, FSYNC, FDATASYNC, CLOSE = range(1, 8)
 REQUEST = struct.Struct("<IIIIQII")
 INTRODUCTION = struct.Struct("<QQII64s32s")
 REPLY = struct.Struct("<IIqQQ")
-MAILBOX, MAILBOX_BYTES = struct.Struct("<II"), 4096
+TOKEN = b"t" * 32
 PATIENCE = HANG
 
 
@@ -33,38 +29,45 @@ class GoneError(Exception):
     """The I/O node closed the connection."""
 
 
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """Where an I/O node carries the data of clients on other hosts."""
+
+    port: int
+    root: Path
+    host: str = "127.0.0.1"
+
+
 class Client:
-    """A connection to an I/O node; `window` is 0 over TCP."""
+    """A connection to an I/O node."""
 
     def __init__(
         self,
-        address: Path | tuple[str, int],
+        carrier: Carrier,
         *,
         session: int = 1,
         job: bytes = b"job",
-        window: int = 1 << 20,
-        token: bytes = bytes(32),
+        token: bytes = TOKEN,
         hello: bool = True,
         buffer: int = 0,
     ) -> None:
-        self.tcp = isinstance(address, tuple)
-        family = socket.AF_INET if self.tcp else socket.AF_UNIX
-        self.socket = socket.socket(family, socket.SOCK_STREAM)
+        self.root = carrier.root
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self.socket.settimeout(PATIENCE)
         if buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-        self.socket.connect(address if isinstance(address, tuple) else str(address))
-        self.number = self.collected = 0
+        self.number = 0
         self.job, self.session, self.token = job, session, token
-        self.bytes = 0 if self.tcp else window
-        self.memory: mmap.mmap | None = None
         self.greeting: Reply | None = None
-        if hello:
-            try:
+        try:
+            self.socket.connect((carrier.host, carrier.port))
+            # As the client library's: a request is not held back for its data's acknowledgement.
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if hello:
                 self.greeting = self.hello()
-            except BaseException:
-                self.close()  # else the collector complains of it in some later test
-                raise
+        except BaseException:
+            self.close()  # else the collector complains of it in some later test
+            raise
 
     def __enter__(self) -> "Client":
         return self
@@ -75,24 +78,9 @@ class Client:
     def close(self) -> None:
         self.socket.close()
 
-    def hello(self, *, sealed: bool = True, size: int | None = None) -> Reply:
-        introduction = INTRODUCTION.pack(
-            self.session, 7, os.getpid(), self.bytes, self.job, self.token
-        )
-        if self.tcp:
-            return self.ask(HELLO, length=len(introduction), follows=introduction)
-        memory = os.memfd_create("window", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        try:
-            os.ftruncate(memory, self.bytes + MAILBOX_BYTES if size is None else size)
-            if sealed:
-                fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-            if os.fstat(memory).st_size:
-                self.memory = mmap.mmap(memory, os.fstat(memory).st_size)
-            return self.ask(
-                HELLO, length=len(introduction), follows=introduction, descriptors=[memory]
-            )
-        finally:
-            os.close(memory)
+    def hello(self) -> Reply:
+        introduction = INTRODUCTION.pack(self.session, 7, os.getpid(), 0, self.job, self.token)
+        return self.ask(HELLO, length=len(introduction), follows=introduction)
 
     def send(
         self,
@@ -103,16 +91,12 @@ class Client:
         length: int = 0,
         flags: int = 0,
         follows: bytes = b"",
-        descriptors: list[int] | None = None,
         magic: int = MAGIC,
     ) -> None:
         self.number += 1
-        frame = REQUEST.pack(magic, operation, self.number, file, offset, length, flags) + follows
-        if descriptors:
-            sent = socket.send_fds(self.socket, [frame], descriptors)
-            assert sent == len(frame)
-        else:
-            self.socket.sendall(frame)
+        self.socket.sendall(
+            REQUEST.pack(magic, operation, self.number, file, offset, length, flags) + follows
+        )
 
     def receive(self, length: int) -> bytes:
         parts = bytearray()
@@ -127,30 +111,8 @@ class Client:
             parts += part
         return bytes(parts)
 
-    def collect(self) -> bytes:
-        """Return the reply from the mailbox; the socket tells of a hang-up."""
-        assert self.memory is not None
-        deadline = time.monotonic() + PATIENCE
-        hung_up = False
-        hang_up = select.poll()
-        hang_up.register(self.socket, select.POLLRDHUP)
-        while (
-            self.collected == self.number
-            or MAILBOX.unpack_from(self.memory, self.bytes)[0] != self.number
-        ):
-            if hung_up:
-                self.close()
-                raise GoneError
-            if time.monotonic() > deadline:
-                raise TimeoutError
-            hung_up = bool(hang_up.poll(1))
-        self.collected = self.number
-        return self.memory[self.bytes + MAILBOX.size : self.bytes + MAILBOX.size + REPLY.size]
-
     def reply(self) -> Reply:
-        posted = self.greeting is not None and not self.tcp
-        data = self.collect() if posted else self.receive(REPLY.size)
-        magic, number, result, boot, node = REPLY.unpack(data)
+        magic, number, result, boot, node = REPLY.unpack(self.receive(REPLY.size))
         assert magic == MAGIC
         assert number == self.number
         return Reply(number, result, boot, node)
@@ -163,38 +125,22 @@ class Client:
             raise GoneError from error
         return self.reply()
 
-    def open(self, path: Path, flags: int = os.O_RDWR, *, opened: int | None = None) -> int:
-        """Return a handle, or the error number, negated; over TCP `path` is below root 0."""
-        if self.tcp:
-            name = os.fsencode(path)
-            return self.ask(
-                OPEN, offset=opened or 0, length=len(name), flags=flags, follows=name
-            ).result
-        descriptor = os.open(path, flags if opened is None else opened)
-        try:
-            return self.ask(OPEN, flags=flags, descriptors=[descriptor]).result
-        finally:
-            os.close(descriptor)
-
-    def put(self, data: bytes) -> None:
-        assert self.memory is not None
-        self.memory[: len(data)] = data
+    def open(
+        self, path: Path | str, flags: int = os.O_RDWR, *, inode: int | None = None, root: int = 0
+    ) -> int:
+        """Return a handle, or the error number, negated."""
+        file = self.root / path
+        inode = file.stat().st_ino if inode is None else inode
+        name = os.fsencode(path if isinstance(path, str) else path.relative_to(self.root))
+        return self.ask(
+            OPEN, file=root, offset=inode, length=len(name), flags=flags, follows=name
+        ).result
 
     def write(self, file: int, data: bytes, offset: int = 0, flags: int = 0) -> int:
-        if self.tcp:
-            follows = data
-        else:
-            self.put(data)
-            follows = b""
         return self.ask(
-            WRITE, file=file, offset=offset, length=len(data), flags=flags, follows=follows
+            WRITE, file=file, offset=offset, length=len(data), flags=flags, follows=data
         ).result
 
     def read(self, file: int, length: int, offset: int = 0) -> bytes | int:
         result = self.ask(READ, file=file, offset=offset, length=length).result
-        if result < 0:
-            return result
-        if self.tcp:
-            return self.receive(result)
-        assert self.memory is not None
-        return self.memory[:result]
+        return result if result < 0 else self.receive(result)

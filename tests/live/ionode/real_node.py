@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 from limits import HANG
+from live.ionode.frames import TOKEN, Carrier
 
 from penstock.live.protocol import messages
 
@@ -37,6 +38,7 @@ class RealNode:
         folder: Path,
         number: int = 0,
         *options: str,
+        carries: Path | None = None,
         user: int | None = None,
         file_size: int | None = None,
         environment: Mapping[str, str] | None = None,
@@ -44,6 +46,12 @@ class RealNode:
         self.folder, self.control = folder, folder / f"node{number}.control"
         self.socket = folder / f"node{number}.sock"
         self.node = messages.Node(number=number, id=1000 + number, address=str(self.socket))
+        self._carries = carries
+        if carries is not None:
+            token = folder / f"node{number}.token"
+            token.write_bytes(TOKEN)
+            options += ("--listen", "127.0.0.1:0", "--token-file", str(token))
+            options += ("--root", str(carries))
         command = [sys.executable, "-m", "penstock.cli"] if user is None else _as_user(user)
         command += ["ionode", "--with-parent"]
         command += ["--socket", str(self.socket), "--control", str(self.control)]
@@ -78,6 +86,12 @@ class RealNode:
         return msgspec.structs.replace(
             self.node, transport="tcp", address="127.0.0.1", port=self.announcement["tcp_port"]
         )
+
+    @property
+    def carrier(self) -> Carrier:
+        """Where it carries data."""
+        assert self._carries is not None
+        return Carrier(port=self.announcement["tcp_port"], root=self._carries)
 
     def ask(self, message: messages.Message) -> messages.Message:
         """Return the answer; over one connection, so that descriptors can be counted."""

@@ -43,11 +43,11 @@ def test_equal_jobs_share_an_io_node_by_weight(memory: Path) -> None:
     storage = SharedStorage(memory)
     with storage.io_node("--depth", str(DEPTH), "--shares", "concurrency") as node:
         assert isinstance(node.ask(messages.SetWeights(weights=WEIGHTS)), messages.Done)
-        with storage.job("low", DEPTH, [node.node]):
+        with storage.job("low", DEPTH, [node.remote]):
             alone = storage.bandwidths(MEASURED)["low"]
             with ExitStack() as stack:
                 for name in ("middle", "high"):
-                    stack.enter_context(storage.job(name, DEPTH, [node.node]))
+                    stack.enter_context(storage.job(name, DEPTH, [node.remote]))
                 assert_shares(storage)
     assert alone >= 0.85 * RATE, "a seventh is no cap"
 
@@ -58,7 +58,7 @@ def test_shares_are_switched_while_requests_are_in_service(memory: Path) -> None
     with storage.io_node("--depth", str(DEPTH)) as node, ExitStack() as stack:
         assert isinstance(node.ask(messages.SetWeights(weights=WEIGHTS)), messages.Done)
         for name in WEIGHTS:
-            stack.enter_context(storage.job(name, DEPTH, [node.node]))
+            stack.enter_context(storage.job(name, DEPTH, [node.remote]))
         for _ in range(2):
             assert isinstance(node.ask(messages.Settings(shares="concurrency")), messages.Done)
             # One call that has just ended is not in service, and another not yet.

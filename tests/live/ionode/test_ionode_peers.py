@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from limits import within
 from live.ionode import frames
-from live.ionode.frames import CLOSE, FSYNC, OPEN, READ, Client, GoneError
+from live.ionode.frames import CLOSE, FSYNC, OPEN, READ, Carrier, Client, GoneError
+from live.ionode.permissions import Caller
 from live.ionode.real_node import PATIENCE, RealNode, Serve
 from live.other_users import AS_ROOT, NOBODY, as_nobody, as_user
 
@@ -28,81 +29,60 @@ def open_to_all(node: RealNode) -> None:
 def test_another_user_is_refused(serve: Serve) -> None:
     node = serve()
     open_to_all(node)
-    assert as_nobody(lambda: Client(node.socket)) == "GoneError()"
+    assert as_nobody(lambda: Caller(node.socket)) == "GoneError()"
     assert node.measured().refused == 1
 
 
 @AS_ROOT
-def test_every_user_is_served_as_that_user(serve: Serve, folder: Path) -> None:
-    """As nobody, a write clears the set-user-ID bit, and root's file stays out of reach."""
+def test_it_serves_every_user_and_needs_no_privilege(serve: Serve) -> None:
+    """None of its threads could open a file of anybody's, whatever its clients make it do."""
     node = serve("--all-users")
     open_to_all(node)
-    folder.chmod(0o755)
-    ours, roots = folder / "ours", folder / "roots"
-    ours.write_bytes(b"")
-    os.chown(ours, NOBODY, NOBODY)
-    ours.chmod(0o4777)
-    roots.write_bytes(b"secret")
-    roots.chmod(0o600)
-    passed = os.open(roots, os.O_RDWR)
 
     def use() -> object:
-        with Client(node.socket) as client:
-            handle = client.open(ours)
-            written = client.write(handle, b"hello"), client.read(handle, 9)
-            # A client with a descriptor of root's file still cannot have it opened again.
-            return *written, client.ask(OPEN, flags=os.O_RDWR, descriptors=[passed]).result
+        with Caller(node.socket) as caller:
+            return caller.make(4096).bytes >= 4096
 
-    assert as_nobody(use) == str((5, b"hello", -errno.EACCES))
-    os.close(passed)
-    assert ours.read_bytes() == b"hello"
-    assert ours.stat().st_mode & 0o4000 == 0
-    assert roots.read_bytes() == b"secret"
-    with pytest.raises(GoneError):  # root itself is not served
-        Client(node.socket)
+    assert as_nobody(use) == as_user(NOBODY - 1, use) == "True"
+    for status in Path(f"/proc/{node.process.pid}/task").glob("*/status"):
+        fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines())
+        for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            assert int(fields[name], 16) == 0, (status, name)
+        assert fields["Uid"].split() == fields["Gid"].split() == [str(NOBODY)] * 4
+        assert fields["Groups"].split() == []
+        assert fields["NoNewPrivs"] == "1"
 
 
 @AS_ROOT
-def test_a_users_jobs_are_not_another_users_of_that_name(serve: Serve, folder: Path) -> None:
+def test_a_users_jobs_are_not_another_users_of_that_name(serve: Serve) -> None:
     """Else a user would get the weight of another's job by naming one of his own like it."""
     node = serve("--all-users")
     open_to_all(node)
-    folder.chmod(0o755)
-    file = folder / "file"
-    file.write_bytes(b"")
-    file.chmod(0o666)
 
     def write() -> object:
-        with Client(node.socket) as client:
-            return client.write(client.open(file), b"hello")
+        with Caller(node.socket) as caller:
+            return caller.make(5).bytes >= 5
 
     for user in (NOBODY, NOBODY - 1):
-        assert as_user(user, write) == "5"
-    assert node.measured().groups == {f"{NOBODY}/job": 5, f"{NOBODY - 1}/job": 5}
+        assert as_user(user, write) == "True"
+    node.until(lambda now: now.groups == {f"{NOBODY}/job": 5, f"{NOBODY - 1}/job": 5})
 
 
 @pytest.fixture
-def remote(serve: Serve, folder: Path) -> "Remote":
+def remote(serve: Serve, folder: Path) -> Carrier:
     root = folder / "root"
     root.mkdir(exist_ok=True)
-    token = folder / "token"
-    token.write_bytes(b"t" * 32)
-    options = ("--tcp", "127.0.0.1:0", "--token-file", str(token), "--root", str(root))
-    node = serve(*options, "--coherent")
-    return ("127.0.0.1", node.announcement["tcp_port"]), root
+    return serve("--coherent", carries=root).carrier
 
 
-Remote = tuple[tuple[str, int], Path]
-
-
-def test_clients_on_other_hosts(remote: Remote) -> None:
-    address, root = remote
+def test_clients_on_other_hosts(remote: Carrier) -> None:
+    root = remote.root
     file = root / "file"
     file.write_bytes(b"")
     inode = file.stat().st_ino
     data = os.urandom(frames.LARGEST)
-    with Client(address, token=b"t" * 32) as client:
-        handle = client.open(Path("file"), opened=inode)
+    with Client(remote) as client:
+        handle = client.open("file", inode=inode)
         assert handle >= 0
         for size in (1, 4096, 4097, 70000, frames.LARGEST):
             assert client.write(handle, data[:size], 5) == size
@@ -115,16 +95,16 @@ def test_clients_on_other_hosts(remote: Remote) -> None:
     assert file.read_bytes()[5:] == data
 
 
-def test_tokens_roots_and_inodes_are_checked(remote: Remote, folder: Path) -> None:
-    address, root = remote
+def test_tokens_roots_and_inodes_are_checked(remote: Carrier, folder: Path) -> None:
+    root = remote.root
     file, outside = root / "file", folder / "outside"
     for path in (file, outside):
         path.write_bytes(b"")
     (root / "link").symlink_to(outside)
     (root / "folder").mkdir(exist_ok=True)
     with pytest.raises(GoneError):
-        Client(address, token=b"t" * 31 + b"u")
-    with Client(address, token=b"t" * 32) as client:
+        Client(remote, token=b"t" * 31 + b"u")
+    with Client(remote) as client:
         inode = file.stat().st_ino
         for name, expected, error in [
             ("../outside", outside.stat().st_ino, errno.EXDEV),
@@ -134,7 +114,7 @@ def test_tokens_roots_and_inodes_are_checked(remote: Remote, folder: Path) -> No
             ("missing", inode, errno.ENOENT),
             ("folder", (root / "folder").stat().st_ino, errno.EISDIR),
         ]:
-            assert client.open(Path(name), opened=expected) == -error, name
+            assert client.open(name, inode=expected) == -error, name
         with_zero = b"file\0x"
         request = {
             "offset": inode,
@@ -144,7 +124,7 @@ def test_tokens_roots_and_inodes_are_checked(remote: Remote, folder: Path) -> No
         }
         assert client.ask(OPEN, **request).result == -errno.EINVAL
         assert client.ask(OPEN, **(request | {"file": 1})).result < 0
-        assert client.open(Path("file"), opened=inode) >= 0
+        assert client.open("file", inode=inode) >= 0
     (root / "link").unlink()
 
 
@@ -155,12 +135,10 @@ def test_a_peer_that_stops_reading_delays_no_other(folder: Path) -> None:
     file = root / "file"
     file.write_bytes(bytes(frames.LARGEST))
     node = _ionode.Node(0, 1, patience=within(0.5), settings={"depth": 1})
-    port = node.listen_tcp("127.0.0.1", 0, b"t" * 32, [str(root)])
+    port = node.listen_tcp("127.0.0.1", 0, frames.TOKEN, [str(root)])
     node.start()
-    clients = [
-        Client(("127.0.0.1", port), session=k, token=b"t" * 32, buffer=1 << 16) for k in range(5)
-    ]
-    handles = [client.open(Path("file"), opened=file.stat().st_ino) for client in clients]
+    clients = [Client(Carrier(port, root), session=k, buffer=1 << 16) for k in range(5)]
+    handles = [client.open(file) for client in clients]
     lazy = list(zip(clients, handles, strict=True))[:4]
     for client, handle in lazy:
         client.send(READ, file=handle, length=frames.LARGEST)
@@ -181,12 +159,12 @@ def test_a_peer_that_stops_reading_delays_no_other(folder: Path) -> None:
     assert node.stop()
 
 
-def test_a_slow_reader_gets_everything(remote: Remote) -> None:
-    address, root = remote
+def test_a_slow_reader_gets_everything(remote: Carrier) -> None:
+    root = remote.root
     file, data = root / "slow", os.urandom(frames.LARGEST)
     file.write_bytes(data)
-    with Client(address, token=b"t" * 32, buffer=1 << 16) as client:
-        handle = client.open(Path("slow"), opened=file.stat().st_ino)
+    with Client(remote, buffer=1 << 16) as client:
+        handle = client.open(file)
         for _ in range(3):
             client.send(READ, file=handle, length=len(data))
             assert client.reply().result == len(data)

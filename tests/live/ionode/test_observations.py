@@ -19,7 +19,7 @@ def observe(node: RealNode) -> Observation:
 def test_sizes_distances_and_operations_are_those_of_the_requests(
     node: RealNode, file: Path
 ) -> None:
-    with Client(node.socket) as client:
+    with Client(node.carrier) as client:
         handle = client.open(file)
         observe(node)
         client.write(handle, bytes(1000), 0)
@@ -43,7 +43,7 @@ def test_sizes_distances_and_operations_are_those_of_the_requests(
 
 
 def test_an_interval_begins_where_the_last_one_ended(node: RealNode, file: Path) -> None:
-    with Client(node.socket) as client:
+    with Client(node.carrier) as client:
         handle = client.open(file)
         client.write(handle, bytes(100), 0)
         observe(node)
@@ -58,12 +58,12 @@ def test_an_interval_begins_where_the_last_one_ended(node: RealNode, file: Path)
     )
 
 
-def test_a_handle_is_one_file_for_all_clients(node: RealNode, tmp_path: Path) -> None:
-    shared, own = tmp_path / "shared", [tmp_path / "a", tmp_path / "b"]
+def test_a_handle_is_one_file_for_all_clients(node: RealNode, folder: Path) -> None:
+    shared, own = folder / "common", [folder / "a", folder / "b"]
     for path in (shared, *own):
         path.write_bytes(b"")
     with ExitStack() as stack:
-        clients = [stack.enter_context(Client(node.socket, session=k + 1)) for k in range(2)]
+        clients = [stack.enter_context(Client(node.carrier, session=k + 1)) for k in range(2)]
         observe(node)
         for k, client in enumerate(clients):
             client.write(client.open(shared), bytes(100), 500 * k)
@@ -78,7 +78,7 @@ def test_a_handle_is_one_file_for_all_clients(node: RealNode, tmp_path: Path) ->
 def test_a_stream_goes_on_leaps_by_a_stride_or_neither(node: RealNode, file: Path) -> None:
     """Whether a leap is a stride, only the next one shows."""
     with ExitStack() as stack:
-        clients = [stack.enter_context(Client(node.socket, session=k + 1)) for k in range(2)]
+        clients = [stack.enter_context(Client(node.carrier, session=k + 1)) for k in range(2)]
         handles = [client.open(file) for client in clients]
 
         def observed(*offsets: int) -> Observation:
@@ -104,12 +104,12 @@ def test_a_stream_goes_on_leaps_by_a_stride_or_neither(node: RealNode, file: Pat
         assert (pairs.sequential, pairs.strided) == (2 / 6, 2 / 6), "a stride may be of several"
 
 
-def test_requests_to_files_of_several_processes_are_shared(node: RealNode, tmp_path: Path) -> None:
-    shared, own = tmp_path / "shared", tmp_path / "own"
+def test_requests_to_files_of_several_processes_are_shared(node: RealNode, folder: Path) -> None:
+    shared, own = folder / "common", folder / "own"
     for path in (shared, own):
         path.write_bytes(b"")
     with ExitStack() as stack:
-        first, second = (stack.enter_context(Client(node.socket, session=k + 1)) for k in range(2))
+        first, second = (stack.enter_context(Client(node.carrier, session=k + 1)) for k in range(2))
         own_file, part, other_part = first.open(own), first.open(shared), second.open(shared)
         observe(node)
         first.write(part, bytes(100), 0)
@@ -131,7 +131,7 @@ def test_an_observation_has_the_settings_in_force(node: RealNode) -> None:
 
 
 def test_a_failed_request_counts_and_moves_nothing(node: RealNode, file: Path) -> None:
-    with Client(node.socket) as client:
+    with Client(node.carrier) as client:
         file.write_bytes(b"")
         handle = client.open(file)
         observe(node)

@@ -13,6 +13,7 @@ from statistics import median
 import pytest
 from limits import HANG
 from live.deployment.emulated import Machine, memory
+from live.ionode.frames import TOKEN
 from live.ionode.real_node import RealNode
 from live.storage.real_storage import throttled
 
@@ -48,6 +49,7 @@ class Storage:
 
     root: Path
     node: RealNode
+    at: messages.Node  # where jobs reach it
     flags: int  # with which a write is over when the storage has it
     tolerance: float
 
@@ -56,8 +58,10 @@ class Storage:
         """Let a job write as much as it can."""
         with ExitStack() as stack:
             # A device that is busy for long is no fault here.
-            pages = stack.enter_context(SharedPages([self.root], job=name, patience=PATIENCE))
-            pages.assign([self.node.node])
+            pages = stack.enter_context(
+                SharedPages([self.root], job=name, patience=PATIENCE, token=TOKEN)
+            )
+            pages.assign([self.at])
             socket = self.node.control.parent / f"{name}.agent"
             agent = stack.enter_context(PageServer(pages, socket))
             process = stack.enter_context(
@@ -101,7 +105,7 @@ class Storage:
 def on_a_throttled_device(request: pytest.FixtureRequest) -> Iterator[Storage]:
     mounts, folder = request.getfixturevalue("throttled"), request.getfixturevalue("tmp_path")
     with mounts(RATE) as root, RealNode(folder, 0, "--depth", "1") as node:
-        yield Storage(root=root, node=node, flags=os.O_DIRECT, tolerance=0.15)
+        yield Storage(root=root, node=node, at=node.node, flags=os.O_DIRECT, tolerance=0.15)
 
 
 @contextmanager
@@ -110,8 +114,9 @@ def on_the_emulator(request: pytest.FixtureRequest) -> Iterator[Storage]:
     machine = Machine(folder, Emulation(targets=1, rate=RATE, latency=0.0, switch=0.0))
     emulated = emulator.environment(machine.shared, io_node=0)
     emulated["LD_PRELOAD"] = str(emulator.target_library())
-    with RealNode(folder, 0, "--depth", "1", environment=emulated) as node:
-        yield Storage(root=machine.root, node=node, flags=0, tolerance=0.1)
+    root = machine.root
+    with RealNode(folder, 0, "--depth", "1", carries=root, environment=emulated) as node:
+        yield Storage(root=root, node=node, at=node.remote, flags=0, tolerance=0.1)
 
 
 @pytest.fixture(params=[on_a_throttled_device, on_the_emulator], ids=["throttled", "emulated"])

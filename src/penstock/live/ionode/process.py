@@ -6,6 +6,7 @@ control message, on SIGTERM and on SIGINT.
 
 import asyncio
 import ctypes
+import errno
 import ipaddress
 import math
 import os
@@ -330,12 +331,18 @@ def _remove_stale_socket(path: Path) -> None:
         return
     if not path.is_socket():
         raise InputError(f"{str(path)!r} exists and is not a socket; give another path")
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(str(path))
-        except ConnectionRefusedError:
-            path.unlink(missing_ok=True)
-            return
+    for kind in (socket.SOCK_SEQPACKET, socket.SOCK_STREAM):
+        with socket.socket(socket.AF_UNIX, kind) as probe:
+            try:
+                probe.connect(str(path))
+            except ConnectionRefusedError:
+                path.unlink(missing_ok=True)
+                return
+            except OSError as error:
+                if error.errno == errno.EPROTOTYPE:
+                    continue  # the other one of our two sockets
+                raise InputError(f"{str(path)!r}: {error.strerror}") from error
+            break
     raise InputError(f"another process serves {str(path)!r}; give another path")
 
 
