@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
+#include <poll.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -246,8 +246,10 @@ bool penstock_forward(const penstock_call* call, penstock_grant* grant, ssize_t*
   if (page == NULL || !penstock_concerned(page)) return false;
   const penstock_wish wish = wish_of(call);
   if (penstock_has_credit(page, &wish, grant)) return false;
-  pthread_testcancel();  // a call that is carried is no point of cancellation by itself
   const int error = errno;
+  // A call that asks or is carried is no point of cancellation by itself; this one is, and unlike
+  // pthread_testcancel it is in every C library proper.
+  poll(NULL, 0, 0);
   if (!penstock_enter()) return false;
   const enum penstock_permission permission = penstock_ask_permission(page, &wish, grant);
   if (permission == PENSTOCK_REFUSED) penstock_count_failed_open();
@@ -263,9 +265,9 @@ bool penstock_forward(const penstock_call* call, penstock_grant* grant, ssize_t*
 void penstock_done(const penstock_call* call, const penstock_grant* grant, ssize_t result) {
   if (grant->credit != NULL) {
     const penstock_wish wish = wish_of(call);
-    penstock_end_grant(grant, &wish, result);
+    const size_t permitted = penstock_end_grant(grant, &wish, result);
     if (result >= 0)
-      penstock_count_forwarded(call->write ? PENSTOCK_WRITES : PENSTOCK_READS, (size_t)result);
+      penstock_count_forwarded(call->write ? PENSTOCK_WRITES : PENSTOCK_READS, permitted);
   }
   if (call->write && result > 0) penstock_wrote(call->fd, call->offset, (size_t)result);
 }

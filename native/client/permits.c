@@ -462,7 +462,8 @@ static penstock_credit* over_stripes(const penstock_control* page, const penstoc
   penstock_credit *first = NULL, **last = &first;
   for (uint32_t k = 0; k < route->nodes; ++k) {
     penstock_node where;
-    if (parts[k] == 0 || !penstock_node_at(route->version, k, &where)) continue;
+    if (parts[k] == 0) continue;
+    if (!penstock_node_at(route->version, k, &where)) break;  // there is a new map
     uint32_t before;
     penstock_credit* credit = permission_at(page, &where, wish, parts[k], &before);
     if (credit == NULL) continue;
@@ -479,18 +480,22 @@ static penstock_credit* over_stripes(const penstock_control* page, const penstoc
 
 enum penstock_permission penstock_ask_permission(const penstock_control* page,
                                                  const penstock_wish* wish, penstock_grant* grant) {
-  penstock_route route;
-  if (!penstock_find_route(page, &route)) return PENSTOCK_NO_NODE;
-  if (!route.local) return PENSTOCK_ELSEWHERE;
   if (penstock_is_other_process()) return PENSTOCK_REFUSED;
   *grant = (penstock_grant){0};
-  if (route.stripe != 0) {
-    grant->credit = over_stripes(page, &route, wish, grant);
-  } else {
-    grant->credit = permission_at(page, &route.where, wish, wish->bytes, &grant->before);
-    if (grant->credit != NULL) grant->credit->map_version = route.version;
-  }
-  if (grant->credit == NULL) return PENSTOCK_REFUSED;
+  penstock_route route = {0};
+  uint32_t asked;
+  do {  // whoever a map names that is no longer in force need not be there any more
+    asked = route.version;
+    if (!penstock_find_route(page, &route)) return PENSTOCK_NO_NODE;
+    if (!route.local) return PENSTOCK_ELSEWHERE;
+    if (route.version == asked) return PENSTOCK_REFUSED;
+    if (route.stripe != 0) {
+      grant->credit = over_stripes(page, &route, wish, grant);
+    } else {
+      grant->credit = permission_at(page, &route.where, wish, wish->bytes, &grant->before);
+      if (grant->credit != NULL) grant->credit->map_version = route.version;
+    }
+  } while (grant->credit == NULL);
   if (is_measured(grant->credit, wish->bytes)) grant->began = penstock_now();
   return PENSTOCK_GRANTED;
 }
@@ -531,10 +536,10 @@ static void end_part(penstock_credit* credit, uint32_t before, const penstock_wi
   finish(credit, before, bytes);
 }
 
-void penstock_end_grant(const penstock_grant* grant, const penstock_wish* wish, ssize_t result) {
+size_t penstock_end_grant(const penstock_grant* grant, const penstock_wish* wish, ssize_t result) {
   penstock_credit* credit = grant->credit;
   // A handler may have found the connection gone, and given the credit up.
-  if (credit == NULL || credit->shared == NULL) return;
+  if (credit == NULL || credit->shared == NULL) return 0;
   const int error = errno;
   if (grant->began != 0) {
     const uint64_t units = (penstock_now() - grant->began) / 64;
@@ -545,17 +550,21 @@ void penstock_end_grant(const penstock_grant* grant, const penstock_wish* wish, 
   int64_t offset = wish->offset;
   if (offset == PENSTOCK_AT_POSITION)
     offset = syscall(SYS_lseek, wish->fd, 0, SEEK_CUR) - (int64_t)moved;
+  size_t permitted = moved;
   if (grant->striped == 0) {
     end_part(credit, grant->before, wish, offset, wish->bytes, moved);
   } else {
+    permitted = 0;
     for (uint32_t before = grant->before; credit != NULL; before = 0, credit = credit->beside) {
       const size_t here = moved < credit->part ? moved : credit->part;
       end_part(credit, before, wish, offset, credit->part, here);
       offset += (int64_t)here;
       moved -= here;
+      permitted += here;
     }
   }
   errno = error;
+  return permitted;
 }
 
 // ---- The descriptor table, and fork.

@@ -45,8 +45,9 @@ enum penstock_permission {
 enum penstock_permission penstock_ask_permission(const penstock_control* page,
                                                  const penstock_wish* wish, penstock_grant* grant);
 
-// The call is over. Keeps errno.
-void penstock_end_grant(const penstock_grant* grant, const penstock_wish* wish, ssize_t result);
+// The call is over. Returns the bytes that it moved with permission: where one of several I/O nodes
+// gave none, not all. Keeps errno.
+size_t penstock_end_grant(const penstock_grant* grant, const penstock_wish* wish, ssize_t result);
 
 // The program wants this very number for a descriptor of its own. From inside.
 void penstock_permits_give_up_number(int fd);

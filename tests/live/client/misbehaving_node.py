@@ -1,12 +1,10 @@
 """An I/O node for tests of the client library that can be told to misbehave, request by request.
 
-The real one does not stall, lie or hang up when asked to; this one does exactly that. It speaks the
-wire format of native/common/wire.h on a Unix socket, one thread a connection.
+The real one does not stall, lie or hang up when asked to; this one does exactly that. It carries
+data in the wire format of native/common/wire.h, one thread per connection.
 """
 
-import array
 import itertools
-import mmap
 import os
 import socket
 import threading
@@ -21,10 +19,7 @@ from live.ionode.frames import (
     FSYNC,
     HELLO,
     INTRODUCTION,
-    LARGEST,
     MAGIC,
-    MAILBOX,
-    MAILBOX_BYTES,
     OPEN,
     READ,
     REPLY,
@@ -33,25 +28,24 @@ from live.ionode.frames import (
 )
 
 from penstock.live.protocol.messages import Node
-from penstock.live.protocol.shared_page import futex_wake
 
 Before = Callable[[int, int, int], int | None]
 """Called with operation, offset and bytes before each request; what it returns is the result."""
 
 
 class OddNode:
-    """Serves until closed; a context manager."""
+    """Serves files below a root until closed; a context manager."""
 
-    def __init__(self, path: Path, *, id: int = 7) -> None:
-        self.node = Node(number=0, id=id, address=str(path))
+    def __init__(self, root: Path, *, id: int = 7) -> None:
         self.before: Before = lambda operation, offset, count: None
         self.requests: list[tuple[int, int, int]] = []
+        self._root = root
         self._files: dict[int, int] = {}
         self._handles = itertools.count()
         self._connections: list[socket.socket] = []
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(path))
-        self._listener.listen(64)
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        host, port = self._listener.getsockname()
+        self.node = Node(number=0, id=id, address=host, transport="tcp", port=port)
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -61,7 +55,7 @@ class OddNode:
         self.die()
 
     def die(self) -> None:
-        """Go as a killed process goes: every connection hangs up, the socket is dead."""
+        """Go as a killed process goes: every connection hangs up, the port is dead."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -78,74 +72,63 @@ class OddNode:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._connections.append(connection)
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, suppress(OSError):
-            self._answer(connection)
+            while self._answer(connection):
+                pass
 
-    def _answer(self, connection: socket.socket) -> None:
-        window: mmap.mmap | None = None
-        while True:
-            data, descriptors = _receive(connection)
-            if len(data) < REQUEST.size:
-                return
-            magic, operation, number, file, offset, count, flags = REQUEST.unpack(data)
-            assert magic == MAGIC
-            self.requests.append((operation, offset, count))
-            if operation == HELLO:
-                connection.recv(INTRODUCTION.size, socket.MSG_WAITALL)
-                window = mmap.mmap(descriptors[0], LARGEST + MAILBOX_BYTES)
-            result = self.before(operation, offset, count)
-            if operation == WRITE and (result is None or result > 0):
-                count, result = result or count, None
-            if result is None:
-                try:
-                    if operation == OPEN:
-                        result = self._open(descriptors[0], flags)
-                    else:
-                        view = memoryview(window or b"")[:count]
-                        result = _move(operation, self._files.get(file, -1), offset, view)
-                    if operation == CLOSE:
-                        os.close(self._files.pop(file))
-                except OSError as error:
-                    result = -(error.errno or 5)
-            for descriptor in descriptors:
-                os.close(descriptor)
-            reply = REPLY.pack(MAGIC, number, result, 1, self.node.id)
-            if operation == HELLO:
-                connection.sendall(reply)
-            else:
-                _post(window, number, reply)
+    def _answer(self, connection: socket.socket) -> bool:
+        data = _receive(connection, REQUEST.size)
+        if len(data) < REQUEST.size:
+            return False
+        magic, operation, number, file, offset, count, flags = REQUEST.unpack(data)
+        assert magic == MAGIC
+        self.requests.append((operation, offset, count))
+        follows = b""
+        if operation in (HELLO, OPEN, WRITE):
+            follows = _receive(connection, count)
+        assert operation != HELLO or count == INTRODUCTION.size
+        result = self.before(operation, offset, count)
+        if operation == WRITE and result is not None and result > 0:
+            follows, result = follows[:result], None
+        back = b""
+        if result is None:
+            try:
+                if operation == OPEN:
+                    result = self._open(follows, offset, flags)
+                elif operation == READ:
+                    back = os.pread(self._files.get(file, -1), count, offset)
+                    result = len(back)
+                else:
+                    result = self._call(operation, file, offset, follows)
+            except OSError as error:
+                result = -(error.errno or 5)
+        connection.sendall(REPLY.pack(MAGIC, number, result, 1, self.node.id) + back)
+        return True
 
-    def _open(self, descriptor: int, flags: int) -> int:
+    def _open(self, path: bytes, inode: int, flags: int) -> int:
+        descriptor = os.open(os.fsencode(self._root) + b"/" + path, flags)
+        assert os.fstat(descriptor).st_ino == inode
         handle = next(self._handles)
-        self._files[handle] = os.open(f"/proc/self/fd/{descriptor}", flags)
+        self._files[handle] = descriptor
         return handle
 
-
-def _move(operation: int, file: int, offset: int, window: "memoryview[int]") -> int:
-    if operation == WRITE:
-        return os.pwrite(file, window, offset)
-    if operation == READ:
-        return os.preadv(file, [window], offset)
-    if operation in (FSYNC, FDATASYNC):
-        os.fsync(file)
-    return 0
-
-
-def _post(window: mmap.mmap | None, number: int, reply: bytes) -> None:
-    assert window is not None
-    window[LARGEST + MAILBOX.size : LARGEST + MAILBOX.size + len(reply)] = reply
-    MAILBOX.pack_into(window, LARGEST, number, 0)
-    futex_wake(window, LARGEST)
+    def _call(self, operation: int, file: int, offset: int, data: bytes) -> int:
+        if operation == WRITE:
+            return os.pwrite(self._files.get(file, -1), data, offset)
+        if operation in (FSYNC, FDATASYNC):
+            os.fsync(self._files.get(file, -1))
+        if operation == CLOSE:
+            os.close(self._files.pop(file, -1))
+        return 0
 
 
-def _receive(connection: socket.socket) -> tuple[bytes, list[int]]:
-    data, ancillary, _, _ = connection.recvmsg(REQUEST.size, socket.CMSG_SPACE(4))
-    descriptors = array.array("i")
-    for _, kind, payload in ancillary:
-        if kind == socket.SCM_RIGHTS:
-            descriptors.frombytes(payload[: len(payload) - len(payload) % 4])
-    return data, list(descriptors)
+def _receive(connection: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size and (part := connection.recv(size - len(data))):
+        data += part
+    return bytes(data)

@@ -15,6 +15,7 @@ from limits import HANG, within
 from penstock.live.agent.page_server import PageServer, library
 from penstock.live.protocol import shared_page
 from penstock.live.protocol._page_layout import (
+    BY_NODE,
     DIRECTORY_ENTRY_BYTES,
     FIRST_DIRECTORY,
     FIRST_SLOT,
@@ -167,13 +168,14 @@ def test_a_job_cannot_write_to_its_control_page(run: Any, agent: PageServer) -> 
     program = """
 import mmap, os, socket, struct
 s = socket.socket(socket.AF_UNIX); s.connect(os.environ["PENSTOCK_AGENT"])
-s.sendall(struct.pack("<8sII", b"PNSTCTRL", 3, os.getpid()))
+s.sendall(struct.pack("<8sII", b"PNSTCTRL", VERSION, os.getpid()))
 _, fds, _, _ = socket.recv_fds(s, 16, 2)
 try: mmap.mmap(fds[0], 4096)
 except PermissionError: print("not mapped")
 try: os.pwrite(fds[0], b"x", 0)
 except PermissionError: print("not written")
 """
+    program = program.replace("VERSION", str(shared_page.VERSION))
     assert run(sys.executable, "-c", program).stdout == "not mapped\nnot written\n"
 
 
@@ -196,13 +198,14 @@ def test_it_needs_nothing_but_the_c_library() -> None:
 
 
 def test_the_layout_is_the_documented_one() -> None:
-    assert (shared_page.CONTROL_BYTES, shared_page.COUNTERS_BYTES) == (16672, 271_552)
+    assert (shared_page.CONTROL_BYTES, shared_page.COUNTERS_BYTES) == (16672, 345_280)
     text = (Path(__file__).parents[3] / "docs/internals/shared-page.md").read_text()
     assert "16,672 bytes" in text
-    assert "271,552 bytes" in text
+    assert "345,280 bytes" in text
     assert f"{NODE_BYTES:,} + 8 k" in text
     assert f"{OTHER_GATES:,} + 16 k" in text
     assert f"{MOVED:,} + 64 k" in text
+    assert f"{BY_NODE:,} + 64 k" in text
     assert f"{FIRST_DIRECTORY:,} + {DIRECTORY_ENTRY_BYTES} k" in text
     assert 8 * len(shared_page.SlotCounters.__dataclass_fields__) <= shared_page.SLOT_BYTES
 

@@ -1,4 +1,4 @@
-"""The client library before I/O nodes that stall, fail, hang up and die: results never change."""
+"""I/O nodes that carry data and stall, fail, hang up or die: results never change."""
 
 import errno
 import os
@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from limits import HANG
 from live.client.misbehaving_node import OddNode
-from live.ionode.frames import CLOSE, FSYNC, OPEN, READ, WRITE
+from live.ionode.frames import CLOSE, FSYNC, OPEN, READ, TOKEN, WRITE
 
 from penstock.live.agent.page_server import PageServer
-from penstock.live.protocol.messages import Node
 from penstock.live.protocol.shared_page import SharedPages
 
 BLOCK = 4096
@@ -35,13 +35,13 @@ def fails(call):
 
 @pytest.fixture
 def pages(root: Path) -> Iterator[SharedPages]:
-    with SharedPages([root], longest_wait=5.0, patience=PATIENCE) as pages:
+    with SharedPages([root], longest_wait=5.0, patience=PATIENCE, token=TOKEN) as pages:
         yield pages
 
 
 @pytest.fixture
-def node(tmp_path: Path, pages: SharedPages) -> Iterator[OddNode]:
-    with OddNode(tmp_path / "node.sock") as node:
+def node(root: Path, pages: SharedPages) -> Iterator[OddNode]:
+    with OddNode(root) as node:
         pages.assign([node.node])
         yield node
 
@@ -286,9 +286,11 @@ def test_the_kernel_judges_what_only_it_can_judge(python: Any, node: OddNode) ->
     assert out.split() == [str(number) for number in expected]
 
 
-def test_direct_transfers_keep_their_rules(run: Any, tmp_path: Path, pages: SharedPages) -> None:
+def test_direct_transfers_keep_their_rules(
+    run: Any, tmp_path: Path, root: Path, pages: SharedPages
+) -> None:
     """Aligned calls are forwarded; others are judged by the kernel."""
-    with OddNode(tmp_path / "direct.sock") as node:
+    with OddNode(root) as node:
         pages.assign([node.node])
         out = run(
             sys.executable,
@@ -345,9 +347,9 @@ def test_children_of_every_kind_find_their_own_way(
 
 
 def test_a_remap_takes_effect_between_two_requests(
-    begin: Any, node: OddNode, tmp_path: Path, root: Path, pages: SharedPages
+    begin: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
-    with OddNode(tmp_path / "second.sock", id=8) as second:
+    with OddNode(root, id=8) as second:
         process = begin(
             "fd = os.open('f', os.O_CREAT | os.O_RDWR)\n"
             "for part in ('first', 'second', 'none', 'both'):\n"
@@ -374,9 +376,9 @@ def test_a_remap_takes_effect_between_two_requests(
 
 
 def test_striping_sends_offsets_to_nodes_in_turn(
-    python: Any, node: OddNode, tmp_path: Path, root: Path, pages: SharedPages
+    python: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
-    with OddNode(tmp_path / "second.sock", id=8) as second:
+    with OddNode(root, id=8) as second:
         pages.assign([node.node, second.node], stripe=BLOCK)
         python("fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'x' * (5 * 4096 + 100))\n")
         assert {request[1] // BLOCK % 2 for request in node.requests if request[0] == WRITE} == {0}
@@ -388,9 +390,9 @@ def test_striping_sends_offsets_to_nodes_in_turn(
 
 
 def test_processes_are_bound_to_nodes_evenly(
-    run: Any, node: OddNode, tmp_path: Path, pages: SharedPages
+    run: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
-    with OddNode(tmp_path / "second.sock", id=8) as second:
+    with OddNode(root, id=8) as second:
         pages.assign([node.node, second.node])
         for k in range(6):
             run("dd", "if=/dev/zero", f"of=f{k}", "bs=1k", "count=4", "status=none")
@@ -401,7 +403,7 @@ def test_a_node_of_another_run_is_not_trusted(
     python: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
     """Its address may have been taken over; the map says which run of it is meant."""
-    pages.assign([Node(number=0, id=99, address=node.node.address)])
+    pages.assign([msgspec.structs.replace(node.node, id=99)])
     python("fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'x')\n")
     assert node.count(WRITE) == 0
     assert (root / "f").read_bytes() == b"x"

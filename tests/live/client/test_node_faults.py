@@ -116,11 +116,11 @@ class OfAnotherVersion(OddNode):
 
     greeted = 0
 
-    def _answer(self, connection: socket.socket) -> None:
+    def _answer(self, connection: socket.socket) -> bool:
         hello = connection.recv(REQUEST.size + INTRODUCTION.size)
         self.greeted += 1
         connection.sendall(REPLY.pack(MAGIC + 1, REQUEST.unpack_from(hello)[2], 0, 1, self.node.id))
-        connection.recv(1)  # until the client hangs up
+        return bool(connection.recv(1))  # until the client hangs up
 
 
 WRITER = (
@@ -128,8 +128,8 @@ WRITER = (
 )
 
 
-def test_an_io_node_of_another_version_is_not_used(folder: Path, own_job: Layer) -> None:
-    with OfAnotherVersion(folder / "other.sock") as node:
+def test_an_io_node_of_another_version_is_not_used(own_job: Layer) -> None:
+    with OfAnotherVersion(own_job.root) as node:
         own_job.pages.assign([node.node])
         assert own_job.run(WRITER) == "[4, 4, 4]\n"
         assert node.greeted == 1
