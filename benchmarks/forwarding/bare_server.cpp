@@ -1,10 +1,14 @@
 // The least that a forwarder does: bytes from a socket into a file, one thread a connection.
 //
-//   bare_server SOCKET
+//   bare_server
+//
+// It listens on a port of loopback, and says which.
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -39,19 +43,23 @@ static void serve(int fd) {
   close(fd);
 }
 
-int main(int, char** argv) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, argv[1], sizeof address.sun_path - 1);
-  const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
-  if (bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      listen(listener, 64) != 0)
+int main() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  if (bind(listener, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      listen(listener, 64) != 0 ||
+      getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0)
     return 1;
-  std::puts("serves");
+  std::printf("%d\n", ntohs(address.sin_port));
   std::fflush(stdout);
   for (;;) {
     const int fd = accept(listener, nullptr, nullptr);
     if (fd < 0) return 1;
+    const int yes = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     std::thread(serve, fd).detach();
   }
 }

@@ -1,13 +1,15 @@
-// A client that writes blocks of a file, over and over: by pwrite, or to a bare server's socket.
+// A client that writes blocks of a file, over and over: by pwrite, or to a bare server.
 //
-//   client FILE SIZE COUNT SPAN FIRST STRIDE [SOCKET]
+//   client FILE SIZE COUNT SPAN FIRST STRIDE [PORT]
 //
 // Block k lies at FIRST + k * STRIDE, modulo SPAN bytes. It says "ready" when it has written one of
 // them, begins with the first byte on its input, and prints the seconds that its writes took.
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -22,12 +24,15 @@ struct Head {
   std::uint64_t bytes;
 };
 
-static int connect_to(const char* path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path, sizeof address.sun_path - 1);
-  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+static int connect_to(const char* port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(port)));
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) std::abort();
+  const int yes = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   return fd;
 }
 
