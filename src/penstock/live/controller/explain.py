@@ -338,7 +338,8 @@ def _permission(job: JobRecord, status: messages.Status) -> Iterator[str]:
     named = sorted({node.scheduler for node in its if node.scheduler})
     order = [name for name in named if name != "fifo"]
     if job.state == "running" and order:
-        yield f"Each call asks for permission, so that {' and '.join(order)} can order it: {counts}."
+        orders = " and ".join(order)
+        yield f"Each call asks for permission, so that {orders} can order it: {counts}."
     elif job.state == "running" and named:
         yield f"A credit permits many calls at once: {counts}."
     else:
