@@ -180,7 +180,7 @@ def test_a_file_that_the_node_cannot_open_is_direct(
 def test_a_dead_node_costs_nothing_but_its_help(
     begin: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
-    """Nobody of its host is left to say that what it wrote is safe: so says the first fsync, once."""
+    """Nobody of its host is left to sync what it wrote: the first fsync says so, once."""
     process = begin(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR)\n"
         "for k in range(200):\n"
