@@ -21,7 +21,7 @@ from penstock.live.agent.page_server import PageServer
 from penstock.live.protocol.shared_page import SharedPages
 
 BLOCK = 4096
-PATIENCE = 0.3
+PATIENCE = 1.0
 
 PROLOGUE = """
 import ctypes, errno, fcntl, mmap, os, resource, signal, subprocess, sys, threading, time
