@@ -378,6 +378,7 @@ static bool ask(const penstock_control* page, penstock_credit* credit, const pen
                                            .file = name_of(wish->fd),
                                            .offset = offset < 0 ? 0 : (uint64_t)offset,
                                            .bytes = bytes};
+  penstock_count_question();
   const enum answer answer =
       send_message(credit, &message, 0) ? await_answer(page, credit) : SILENT;
   if (answer == SILENT) lose(credit);

@@ -321,17 +321,39 @@ def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
         parts = [f"{show_volume(size)} through I/O node {number}" for number, size in moved]
         yield f"It moved {', '.join(parts)}."
     elif job.forwarded_bytes:
-        yield f"I/O nodes moved {show_volume(job.forwarded_bytes)} of its data."
+        yield f"I/O nodes decided about {show_volume(job.forwarded_bytes)} of its data."
     elif numbers:
         yield "No I/O node has moved any of its data."
     else:
         yield "It has no I/O nodes: its data calls go to the file system directly."
+    yield from _permission(job, status)
     states = {node.number: node.state for node in status.io_nodes}
     for number in numbers:
         if states.get(number, "serving") != "serving":
             yield f"I/O node {number} is {states[number]}."
     if job.direct_bytes and (numbers or job.forwarded_bytes):
         yield f"{show_volume(job.direct_bytes)} went direct: {', '.join(_direct(job))}."
+
+
+def _permission(job: JobRecord, status: messages.Status) -> Iterator[str]:
+    """How they decided: by credits, call by call, or by making the calls."""
+    if job.carried_bytes:
+        yield f"I/O nodes of other hosts did {show_volume(job.carried_bytes)} of that for it."
+    asked = job.counters.get("asked", 0)
+    if not asked:
+        return
+    calls = job.counters.get("forwarded_reads", 0) + job.counters.get("forwarded_writes", 0)
+    counts = f"{show_count(asked, 'question')} for {show_count(calls, 'call')}"
+    its = [node for node in status.io_nodes if node.number in job.io_nodes]
+    named = sorted({node.scheduler for node in its if node.scheduler})
+    order = [name for name in named if name != "fifo"]
+    if job.state == "running" and order:
+        orders = " and ".join(order)
+        yield f"Each call asks for permission, so that {orders} can order it: {counts}."
+    elif job.state == "running" and named:
+        yield f"A credit permits many calls at once: {counts}."
+    else:
+        yield f"It asked for permission before it made calls: {counts}."
 
 
 def _direct(job: JobRecord) -> Iterator[str]:
@@ -343,8 +365,8 @@ def _direct(job: JobRecord) -> Iterator[str]:
         yield f"what {show_count(failed, 'call')} did when an I/O node could not"
     if job.direct_bytes > left and not failed:
         yield (
-            f"{show_volume(job.direct_bytes - left)} in files that no I/O node can serve "
-            "(opened to append, or not to be reopened), or while the job had no I/O node"
+            f"{show_volume(job.direct_bytes - left)} while the job had no I/O "
+            "node, or in files that one of another host cannot serve (opened to append)"
         )
 
 
