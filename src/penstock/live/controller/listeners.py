@@ -75,13 +75,16 @@ class DrainingProtocol(asyncio.StreamReaderProtocol):
 
 
 class LocalListener:
-    """The Unix socket of a controller; a context manager."""
+    """The Unix socket of a controller; a context manager.
 
-    def __init__(self, path: Path, accept: Accept) -> None:
+    Who may do what there is decided by the peer's identity; `all_users` may connect.
+    """
+
+    def __init__(self, path: Path, accept: Accept, *, all_users: bool = False) -> None:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         path.unlink(missing_ok=True)  # left by a controller that was killed
         self._listener.bind(str(path))
-        path.chmod(0o600)
+        path.chmod(0o666 if all_users else 0o600)
         self._listener.listen(BACKLOG)
         self._listener.setblocking(False)
         self._task = asyncio.create_task(self._serve(accept))

@@ -53,7 +53,16 @@ class Peer:
 
     def may_read(self, user: str) -> bool:
         """Tell whether it may know paths of a user: its own, or any if it is the deployment's."""
-        return self.uid is not None and self.uid in (0, os.geteuid(), uid_of(user))
+        return self.rules or (self.uid is not None and self.uid == uid_of(user))
+
+    @property
+    def rules(self) -> bool:
+        """Whether it is the deployment's user, or root on this host."""
+        return self.uid is not None and self.uid in (0, os.geteuid())
+
+    def sees_job(self, user: str) -> bool:
+        """Tell whether it may know of a user's jobs; a host may of all."""
+        return self.uid is None or self.may_read(user)
 
     def check_own(self, user: str, what: str) -> None:
         """Refuse a peer that is neither this user nor the deployment's user or root."""
@@ -64,7 +73,7 @@ class Peer:
         """Refuse a peer that is neither the deployment's user nor root on this host."""
         if self.uid is None:
             raise RefusedError(f"{self} cannot {what}; do so on the controller's host")
-        if self.uid not in (0, os.geteuid()):
+        if not self.rules:
             raise RefusedError(f"{self} cannot {what}; the deployment's user can")
 
     def check_node(self) -> None:
