@@ -33,7 +33,8 @@ key_file = option(
     metavar="FILE",
     envvar="PENSTOCK_KEY_FILE",
     type=click.Path(path_type=Path, readable=False),
-    help="The site key, the same on all hosts; 'penstock key FILE' makes one. [$PENSTOCK_KEY_FILE]",
+    help="The site key, the same on all hosts; 'penstock key FILE' makes one. For jobs, a key of "
+    "their user does. [$PENSTOCK_KEY_FILE]",
 )
 controller_address = option(
     "--controller",

@@ -14,6 +14,7 @@ from penstock.errors import InputError
 from penstock.files import reason
 from penstock.learn.applications import LONGEST_NAME, bounded
 from penstock.live.agent import runner
+from penstock.live.agent.user_keys import remote_controller
 from penstock.live.batch.job_comment import job_name, job_partition
 from penstock.live.protocol import job_hints
 from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
@@ -100,7 +101,8 @@ def run(
     refuses the job, the command runs unmanaged, and one line on standard error says so; --require
     makes that an error. --state may name another user's deployment that serves all users ('penstock
     up --all-users'). With --controller (or $PENSTOCK_CONTROLLER and $PENSTOCK_KEY_FILE) the
-    controller is on another host.
+    controller is on another host. Without a key file that you can read, the agent of root on this
+    host gives you your own key.
     """
     if name is not None and not _NAME.fullmatch(name):
         raise InputError(f"job name {name[:60]!r}: give up to 40 letters, digits and _ . + -")
@@ -168,8 +170,8 @@ def _place(
 ) -> tuple[StateDirectory, RemoteController | Path | None]:
     """Return the directory of the job's own socket, and its controller if that is not there."""
     state = StateDirectory(folder)
-    if (remote := live_options.remote(controller, key_file)) is not None:
-        return state, remote
+    if controller is not None:
+        return state, remote_controller(controller, key_file)
     if state.is_of_another_user():
         return StateDirectory(), state.controller
     if not state.is_up():

@@ -71,14 +71,14 @@ def as_seen_by(status: messages.Status, peer: Peer) -> messages.Status:
 
     A job that waits for others is told their ids.
     """
-    if peer.rules or not peer.is_local:
+    if peer.sees_all_jobs:
         return status
-    jobs = [job for job in status.jobs if peer.sees_job(job.user)]
+    jobs = [job for job in status.jobs if peer.may_read(job.user)]
     own = {job.id for job in jobs}
     return structs.replace(
         status,
         jobs=jobs,
-        modes={user: mode for user, mode in status.modes.items() if peer.sees_job(user)},
+        modes={user: mode for user, mode in status.modes.items() if peer.may_read(user)},
         io_nodes=[
             structs.replace(
                 each,
