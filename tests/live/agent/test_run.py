@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -360,3 +361,44 @@ def test_where_the_state_directory_cannot_be_read_the_command_runs_unmanaged(
         assert output.read_text() == "ran\n"
         folder.chmod(0o700)
     assert "running the command unmanaged" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("starts", ["sleep 60 &", "setsid sleep 60 &", "sleep 60 & sleep 60 &"])
+def test_what_a_job_leaves_in_the_background_is_said(state: StateDirectory, starts: str) -> None:
+    """It is no part of the job any more: neither its gate nor its counts hold for it."""
+    shell = f"{{ {starts} }} >/dev/null 2>&1; exit 3"
+    result = run(state, "--name", "starts", "--", "sh", "-c", shell)
+    count = starts.count("sleep 60")
+    try:
+        assert result.returncode == 3
+        processes, verb = ("1 process", "runs") if count == 1 else (f"{count} processes", "run")
+        assert re.fullmatch(
+            rf"penstock: starts\.\d+ has ended; {processes} that it left in the background {verb} "
+            "unmanaged from now on\n",
+            result.stderr,
+        )
+    finally:
+        left = processes_of(state)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+    assert len(left) == count
+
+
+def processes_of(state: StateDirectory) -> list[int]:
+    """Return the processes that jobs of a deployment left."""
+    mark = f"PENSTOCK_AGENT={state.folder}/".encode()
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in environment.read_bytes():
+                found.append(int(environment.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_what_ends_with_its_command_is_not_said_to_be_left(state: StateDirectory) -> None:
+    shell = "sleep 0.05 & (sleep 0.02; true) | cat; setsid true & wait; exit 0"
+    result = run(state, "--json", "--", "sh", "-c", shell)
+    assert (result.returncode, result.stderr.count("\n")) == (0, 1)
+    assert "left" not in usage(result)

@@ -20,6 +20,7 @@ from penstock.live.protocol import job_hints
 from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.protocol.site_key import RemoteController
 from penstock.live.protocol.state_directory import StateDirectory
+from penstock.units import show_count
 
 LARGEST_COUNT = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
@@ -96,6 +97,9 @@ def run(
     program in COMMAND is found behind launchers, interpreters and containers: 'mpiexec -n 4 python3
     a.py' runs a.py.
 
+    The job ends with the command. Processes that it leaves in the background go on, unmanaged, and
+    one line on standard error says how many.
+
     The exit status is that of the command, or 128 plus the number of the signal that ended it.
     Signals are passed on to the command. If no controller is up, or none that can be used, or it
     refuses the job, the command runs unmanaged, and one line on standard error says so; --require
@@ -125,6 +129,13 @@ def run(
     except runner.CannotRunError as error:
         click.echo(f"penstock: {error}", err=True)
         return error.status
+    if outcome.left:
+        left = show_count(outcome.left, "process")
+        click.echo(
+            f"penstock: {outcome.job} has ended; {left} that it left in the background "
+            f"{'runs' if outcome.left == 1 else 'run'} unmanaged from now on",
+            err=True,
+        )
     if as_json:
         click.echo(msgspec.json.encode(_summary(outcome)), err=True)
     elif outcome.advice:
@@ -140,6 +151,7 @@ def _summary(outcome: runner.Outcome) -> dict[str, object]:
         "carried_bytes": outcome.counters.get("carried_bytes", 0),
         "direct_bytes": direct_bytes(outcome.counters),
         "fail_opens": fail_opens(outcome.counters),
+        **({"left": outcome.left} if outcome.left else {}),
         **({"advice": outcome.advice} if outcome.advice else {}),
     }
 

@@ -75,6 +75,19 @@ class PageServer:
             "PENSTOCK_AGENT": str(self.path),
         }
 
+    def processes(self) -> set[int]:
+        """Return the processes of this user that were started in the environment of the job."""
+        mark = os.fsencode(f"PENSTOCK_AGENT={self.path}")
+        processes = set()
+        for entry in os.scandir("/proc"):
+            # A process may end while it is read; that of another user may not be readable.
+            with suppress(OSError):
+                if entry.name.isdigit() and entry.stat().st_uid == os.geteuid():
+                    environment = Path(entry.path, "environ").read_bytes().split(b"\0")
+                    if mark in environment:
+                        processes.add(int(entry.name))
+        return processes
+
     def _serve(self) -> None:
         while True:
             try:

@@ -8,7 +8,8 @@ import errno
 import os
 import shutil
 import signal
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,8 @@ FORWARDED = frozenset(
 )
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _SHELL = "/bin/sh"
+_ENDS_WITHIN = 0.2
+"""Seconds for processes that end with their command, such as the last of a pipeline."""
 
 
 class NoJobError(Exception):
@@ -73,6 +76,8 @@ class Outcome:
     advice: str = ""
     signal: int | None = None
     """The last signal that arrived while it ran, which it may have answered by any exit status."""
+    left: int = 0
+    """Processes that it left in the background: they run unmanaged from then on."""
 
 
 def check(command: Sequence[str]) -> None:
@@ -188,8 +193,21 @@ def run(
             raise
         counters = agent.end(status)
         return Outcome(
-            job=agent.id, status=status, counters=counters, advice=agent.advice, signal=arrived
+            job=agent.id,
+            status=status,
+            counters=counters,
+            advice=agent.advice,
+            signal=arrived,
+            left=len(_left_behind(server)),
         )
+
+
+def _left_behind(server: PageServer, clock: Callable[[], float] = time.monotonic) -> set[int]:
+    """Return the processes of a job that go on without it."""
+    deadline = clock() + _ENDS_WITHIN
+    while (left := server.processes()) and clock() < deadline:
+        time.sleep(_ENDS_WITHIN / 10)
+    return left
 
 
 @contextmanager
