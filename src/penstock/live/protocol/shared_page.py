@@ -413,6 +413,11 @@ class SharedPages:
         slots = zip(self._owners(), waiting, in_flight, strict=False)
         return [(owner, waits != 0) for owner, waits, calls in slots if waits or calls]
 
+    def calls_by_thread(self) -> dict[SlotOwner, int]:
+        """Return how many data calls each thread has made."""
+        counts = zip(*map(self._column, ("reads", "writes", "left_to_kernel")), strict=False)
+        return {owner: sum(calls) for owner, calls in zip(self._owners(), counts, strict=False)}
+
     def _owners(self) -> Iterator[SlotOwner]:
         for pid, owner in zip(self._column("pid"), self._column("owner"), strict=False):
             yield SlotOwner(pid, owner >> 32, owner & 0xFFFFFFFF)
