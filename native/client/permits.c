@@ -436,11 +436,12 @@ static penstock_credit* permission_at(const penstock_control* page, const pensto
   penstock_credit* credit = credit_at(page, where);
   if (credit == NULL) return NULL;
   if (covers(credit, bytes) && begin(credit, bytes, before)) return credit;
-  // A recall that overtakes the answer is as good as an answer that was never used: ask once more.
-  for (int tries = 0; tries < 2; ++tries) {
+  // A credit that was recalled before we woke up, on a busy machine, was never used: ask again.
+  const uint64_t began = penstock_now();
+  do {
     if (!ask(page, credit, wish, bytes)) return NULL;
     if (begin(credit, bytes, before)) return credit;
-  }
+  } while (penstock_now() - began < page->longest_wait);
   return NULL;
 }
 
