@@ -248,7 +248,7 @@ def _load(options: Options, flags: Mapping[str, str | None]) -> messages.Setting
         if (text := flags[f"setting_{field.attribute}"]) is not None
     ]
     if not options.no_config:
-        loaded = config.load(options.config_file, settings).config
+        loaded = config.load(options.config_file, settings, strict=True).config
         return messages.Settings(**msgspec.structs.asdict(loaded.io_node))
     if settings or options.config_file:
         raise InputError("--no-config leaves the settings to the controller; leave them out")

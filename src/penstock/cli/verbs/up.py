@@ -192,6 +192,7 @@ CONFIGURATION = Configuration(
     },
     policies=("sharing", "allocation", "placement"),
     defaults={"allocation.policy": "where-known"},
+    strict=True,
 )
 
 

@@ -45,8 +45,8 @@ class PageServer:
         self.pages = pages
         self.path = path
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        os.fchmod(self._listener.fileno(), 0o600)  # before bind: the path never has more
         self._listener.bind(str(path))
-        path.chmod(0o600)
         self._listener.listen(128)
         self._thread = threading.Thread(target=self._serve, name="penstock-pages", daemon=True)
 
