@@ -18,7 +18,7 @@ from penstock.errors import InputError
 from penstock.files import reason
 from penstock.learn.applications import application_of
 from penstock.live.agent.group_signals import GroupSignalProbe
-from penstock.live.agent.job_agent import JobAgent
+from penstock.live.agent.job_agent import JobAgent, begin_job
 from penstock.live.agent.left_behind import left_behind
 from penstock.live.agent.page_server import PageServer, create_pages
 from penstock.live.protocol import messages
@@ -153,7 +153,7 @@ def run(
         raise NoJobError(f"no controller {place}: {reason(error)}") from error
     with connection, ExitStack() as stack:
         try:
-            accepted = connection.ask(begin, messages.JobAccepted)
+            accepted = begin_job(connection, begin, os.getuid())
         except FullError as error:
             raise NoJobError(str(error)) from error
         except OSError as error:

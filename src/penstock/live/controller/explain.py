@@ -3,7 +3,7 @@
 Everything is read from a Status, so that a saved status can be explained later.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import InputError, unknown
@@ -195,6 +195,20 @@ def behind(ahead: Sequence[str]) -> str:
     return first + others + (f" and {len(ahead) - 4} more" if len(ahead) > 4 else "")
 
 
+def _suspicious(counters: Mapping[str, int]) -> Iterator[str]:
+    """Yield what is wrong with what was said of a job, or to it."""
+    if implausible := counters.get("implausible", 0):
+        yield (
+            f"It wrote impossible values into {show_count(implausible, 'counter')} of its own: its "
+            "figures say nothing."
+        )
+    if tampered := counters.get("tampered", 0):
+        yield (
+            f"{show_count(tampered, 'message')} of the controller to it came changed: the "
+            "connections ended, and were made again."
+        )
+
+
 def _did(job: JobRecord) -> Iterator[str]:
     counters = job.counters
     left = counters.get("left_bytes", 0)
@@ -204,11 +218,7 @@ def _did(job: JobRecord) -> Iterator[str]:
         f"{show_volume(counters.get('read_bytes', 0))} read, "
         f"{show_volume(counters.get('write_bytes', 0))} written{kernel}."
     )
-    if implausible := counters.get("implausible", 0):
-        yield (
-            f"It wrote impossible values into {show_count(implausible, 'counter')} of its own: its "
-            "figures say nothing."
-        )
+    yield from _suspicious(counters)
     if job.reconnected is not None:
         after = show_seconds(max(job.reconnected - job.began, 0.0))
         yield (
