@@ -128,7 +128,10 @@ EXPORT int dup(int from) { return copied(from, penstock_real()->dup(from)); }
 // kernel, which knows at every moment which file is meant.
 static penstock_file* make_room(int from, int to) {
   if (from == to) return NULL;
-  if (penstock_is_own(to) && !penstock_is_other_process()) penstock_give_up_number(to);
+  if (penstock_is_own(to) && penstock_enter()) {
+    penstock_give_up_number(to);
+    penstock_leave();
+  }
   return penstock_closing(to);
 }
 static int replaced(int from, int to, int result, penstock_file* before) {

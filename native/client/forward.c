@@ -219,13 +219,11 @@ static bool carry(const penstock_control* page, const penstock_call* call, ssize
   penstock_file* file = penstock_pin(call->fd);
   if (file == NULL) return false;
   const bool done = !atomic_load_explicit(&file->direct, memory_order_relaxed) &&
-                    !penstock_is_other_process() && is_same_file(call->fd, file) &&
-                    has_its_first_rights() && forward(page, call, file, result);
+                    is_same_file(call->fd, file) && has_its_first_rights() &&
+                    forward(page, call, file, result);
   penstock_unpin(call->fd);
   const int error = errno;
-  penstock_leave();
-  penstock_release(file);  // enters by itself
-  penstock_enter();
+  penstock_release_inside(file);
   errno = error;
   return done;
 }
@@ -285,17 +283,17 @@ static void ask_to_sync(int fd, penstock_grant* grant) {
 int penstock_forward_sync(int fd, bool data_only, penstock_grant* grant) {
   grant->credit = NULL;
   ask_to_sync(fd, grant);
+  const bool retired = penstock_retired();
+  if (!retired && !penstock_enter()) return 0;
   penstock_file* file = penstock_hold(fd);
-  if (file == NULL) return 0;
   int error = 0;
   // Where we may not ask any more, what only other hosts have is not known to be safe.
-  if (penstock_retired()) {
+  if (file != NULL && retired)
     error = penstock_unsynced_elsewhere(file) ? EIO : 0;
-  } else if (penstock_enter()) {
+  else if (file != NULL)
     error = penstock_sync_everywhere(file, fd, data_only ? PENSTOCK_FDATASYNC : PENSTOCK_FSYNC);
-    penstock_leave();
-  }
-  penstock_release(file);
+  if (file != NULL) penstock_release_inside(file);
+  if (!retired) penstock_leave();
   return error;
 }
 

@@ -155,7 +155,7 @@ static void replace_output(void) {
 void penstock_streams_start(void) {
   // Where C++ is about, std::cout may have taken the native stream already: the two would mix up
   // their order.
-  if (penstock_managed(STDOUT_FILENO) && !penstock_defined("_ZSt4cout")) replace_output();
+  if (penstock_managed(STDOUT_FILENO) && penstock_find("_ZSt4cout") == NULL) replace_output();
 }
 
 // Shells redirect themselves for what they do without another process. Other programs may have kept

@@ -25,4 +25,4 @@ const struct penstock_real* penstock_real(void) {
   return &table;
 }
 
-bool penstock_defined(const char* symbol) { return dlsym(RTLD_DEFAULT, symbol) != NULL; }
+void* penstock_find(const char* symbol) { return dlsym(RTLD_DEFAULT, symbol); }

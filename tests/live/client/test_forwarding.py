@@ -184,7 +184,7 @@ def test_a_dead_node_costs_nothing_but_its_help(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR)\n"
         "for k in range(200):\n"
         "    assert os.write(fd, b'%4d' % k) == 4\n"
-        "    if k == 99: print('half', flush=True); input()\n"
+        "    if k == 99: os.fsync(fd); print('half', flush=True); input()\n"
         "os.fsync(fd); os.close(fd)\n"
     )
     assert process.stdout.readline() == "half\n"
