@@ -166,7 +166,7 @@ static bool greet(int fd, penstock_welcome* welcome, int pages[2]) {
   union {
     char bytes[CMSG_SPACE(2 * sizeof(int))];
     struct cmsghdr aligned;
-  } ancillary;
+  } ancillary = {{0}};
   struct iovec piece = {welcome, sizeof *welcome};
   struct msghdr message = {.msg_iov = &piece,
                            .msg_iovlen = 1,
@@ -227,6 +227,20 @@ static void attach(const char* agent) {
   syscall(SYS_close, fd);
 }
 
+// What pthread_atfork is made of in glibc. As it is linked into us, it would keep us out of musl.
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void*)
+    __attribute__((weak));
+extern void* __dso_handle;
+
+static void watch_fork(void) {
+  int (*at_fork)(void (*)(void), void (*)(void), void (*)(void));
+  *(void**)&at_fork = penstock_find("pthread_atfork");
+  if (__register_atfork != NULL)
+    __register_atfork(fork_begins, fork_ended, forked, __dso_handle);
+  else if (at_fork != NULL)
+    at_fork(fork_begins, fork_ended, forked);
+}
+
 __attribute__((constructor)) static void start(void) {
   const int error = errno;
   penstock_real();
@@ -239,7 +253,7 @@ __attribute__((constructor)) static void start(void) {
     attach(agent);
     if (penstock_active() != NULL) {
       penstock_forget_calls_before_exec();
-      pthread_atfork(fork_begins, fork_ended, forked);
+      watch_fork();
       penstock_limited();
       penstock_permits_start();
       penstock_learn_descriptors();
