@@ -9,9 +9,9 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -22,20 +22,23 @@ from penstock.files import reason
 from penstock.live.agent import page_server
 from penstock.live.agent.job_agent import JobAgent, begin_job
 from penstock.live.agent.page_server import PageServer, create_pages
+from penstock.live.agent.user_keys import user_key
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.client import ControlConnection, FullError
 from penstock.live.protocol.exit_spool import ExitSpool
 from penstock.live.protocol.hook_messages import (
     AdoptJob,
     AgentDirectory,
+    GetUserKey,
     JobEnvironment,
     JobList,
     ListJobs,
     ReleaseJob,
 )
 from penstock.live.protocol.preload import readable_by_all, with_asan
-from penstock.live.protocol.site_key import RemoteController
+from penstock.live.protocol.site_key import RemoteController, SiteKey
 from penstock.live.protocol.state_directory import StateDirectory, hold_lock, write_holder
+from penstock.live.protocol.users import peer_credentials
 from penstock.printable import printable
 
 REQUEST_TIMEOUT = 5.0
@@ -93,7 +96,7 @@ class NodeAgent:
         )
         reaping = asyncio.create_task(self._reap())
         try:
-            async with server:
+            async with server, self._giving_keys():
                 ready()
                 await stop.wait()
         finally:
@@ -102,6 +105,33 @@ class NodeAgent:
             for job in list(self.jobs):
                 await self.end(job, 0)
             self.folder.control.unlink(missing_ok=True)
+
+    @asynccontextmanager
+    async def _giving_keys(self) -> AsyncIterator[None]:
+        """Give users their keys, if this is root's agent, which has the site key."""
+        controller, path = self._controller, self.folder.users
+        path.unlink(missing_ok=True)
+        if not isinstance(controller, RemoteController) or not isinstance(controller.key, SiteKey):
+            yield
+            return
+        answer = partial(user_key, controller.key)
+
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            _, uid = peer_credentials(writer.get_extra_info("socket"))
+            with suppress(OSError, ValueError):
+                async with asyncio.timeout(self._request_timeout):
+                    msgspec.json.decode(await reader.readline(), type=GetUserKey)
+                    writer.write(client.encode_line(answer(uid)))
+                    await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_unix_server(accept, path, limit=MAX_REQUEST_BYTES)
+        path.chmod(0o666)
+        try:
+            async with server:
+                yield
+        finally:
+            path.unlink(missing_ok=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -159,7 +159,9 @@ class Controller:
     async def start(self) -> LocalListener:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.io_nodes.start()
-        return LocalListener(self.state.controller, self._accept_local)
+        return LocalListener(
+            self.state.controller, self._accept_local, all_users=self.deployment.all_users
+        )
 
     async def serve(self, server: LocalListener) -> None:
         """Serve until stopped; jobs that still run then continue directly."""

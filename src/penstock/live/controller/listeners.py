@@ -23,6 +23,7 @@ from penstock.live.protocol.address import Address
 from penstock.live.protocol.seal import Seal, Seals, TamperedError
 from penstock.live.protocol.site_key import SiteKey
 from penstock.live.protocol.state_directory import StateDirectory
+from penstock.printable import printable
 
 BACKLOG = 4096
 PROOF_SECONDS = 2.0
@@ -75,13 +76,16 @@ class DrainingProtocol(asyncio.StreamReaderProtocol):
 
 
 class LocalListener:
-    """The Unix socket of a controller; a context manager."""
+    """The Unix socket of a controller; a context manager.
 
-    def __init__(self, path: Path, accept: Accept) -> None:
+    Who may do what there is decided by the peer's identity; `all_users` may connect.
+    """
+
+    def __init__(self, path: Path, accept: Accept, *, all_users: bool = False) -> None:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         path.unlink(missing_ok=True)  # left by a controller that was killed
         self._listener.bind(str(path))
-        path.chmod(0o600)
+        path.chmod(0o666 if all_users else 0o600)
         self._listener.listen(BACKLOG)
         self._listener.setblocking(False)
         self._task = asyncio.create_task(self._serve(accept))
@@ -211,15 +215,15 @@ class Admission:
 
     async def _admit(self, connection: socket.socket, host: str) -> None:
         try:
-            seals = await self._proven(connection)
+            proven = await self._proven(connection)
         except BaseException:
             connection.close()
             raise
         finally:
             self._unproven[host] -= 1
             self._unproven += Counter()  # drop zeros
-        if isinstance(seals, str):
-            self._refusals.note(f"host {host}: {seals}")
+        if isinstance(proven, str):
+            self._refusals.note(f"host {host}: {proven}")
             with suppress(OSError):
                 refused = (
                     "the site key is not proven; are --key-file, and the version of penstock, the "
@@ -229,6 +233,7 @@ class Admission:
             connection.close()
             return
         client.set_loss_timeout(connection, self._lease)
+        user, seals = proven
         reader = SealedReader(
             seals.received, lambda error: self._refusals.note(f"host {host}: {error}")
         )
@@ -236,10 +241,10 @@ class Admission:
             lambda: asyncio.StreamReaderProtocol(reader), connection
         )
         writer = SealedWriter(transport, protocol, reader, seals.sent)
-        await self._admitted(reader, writer, Peer(address=host))
+        await self._admitted(reader, writer, Peer(address=host, user=user))
 
-    async def _proven(self, connection: socket.socket) -> Seals | str:
-        """Return the seals of a connection, or why the other end is refused."""
+    async def _proven(self, connection: socket.socket) -> tuple[str, Seals] | str:
+        """Return the user and the seals of a connection, or why the other end is refused."""
         try:
             async with asyncio.timeout(self._proof_seconds):
                 return await self._challenge(connection)
@@ -250,17 +255,19 @@ class Admission:
         except OSError as error:
             return reason(error)
 
-    async def _challenge(self, connection: socket.socket) -> Seals | str:
+    async def _challenge(self, connection: socket.socket) -> tuple[str, Seals] | str:
         loop, ours = asyncio.get_running_loop(), site_key.nonce()
         await loop.sock_sendall(connection, client.encode_line(messages.Challenge(nonce=ours)))
         answer = msgspec.json.decode(await _line(connection), type=messages.Proof)
-        if not self._key.proves("client", ours, answer.nonce, answer.proof):
-            return "its proof of the site key is wrong"
-        proof = self._key.proof("controller", ours, answer.nonce)
+        key = self._key.of_user(answer.user) if answer.user else self._key
+        if not key.proves("client", ours, answer.nonce, answer.proof):
+            of = f"the key of user {printable(answer.user)}" if answer.user else "the site key"
+            return f"its proof of {of} is wrong"
+        proof = key.proof("controller", ours, answer.nonce)
         await loop.sock_sendall(
             connection, client.encode_line(messages.Proof(nonce=ours, proof=proof))
         )
-        return self._key.seals("controller", ours, answer.nonce)
+        return answer.user, key.seals("controller", ours, answer.nonce)
 
 
 async def _line(connection: socket.socket) -> bytes:

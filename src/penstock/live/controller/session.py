@@ -10,6 +10,7 @@ from penstock.live.controller.application_requests import REQUESTS
 from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.peer import Peer, RefusedError
+from penstock.live.controller.status import as_seen_by
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import FullError
 
@@ -116,10 +117,11 @@ class Session:
                 self._peer.check_rule("remap a job")
                 await self._controller.remap(message)
             case messages.GetStatus():
-                return msgspec.structs.replace(
+                status = msgspec.structs.replace(
                     await self._controller.status(),
                     directories=self._controller.jobs.directories(self._peer.may_read),
                 )
+                return as_seen_by(status, self._peer)
             case (
                 messages.GetApplications()
                 | messages.ImportKnowledge()

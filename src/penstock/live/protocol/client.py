@@ -16,7 +16,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.live.protocol import messages, site_key
 from penstock.live.protocol.seal import Seals
-from penstock.live.protocol.site_key import RemoteController, SiteKey
+from penstock.live.protocol.site_key import Key, RemoteController
 from penstock.live.protocol.users import peer_credentials
 
 M = TypeVar("M", bound=messages.Message)
@@ -102,11 +102,12 @@ class ControlConnection:
             self._socket.close()
             raise
 
-    def _authenticate(self, key: SiteKey) -> None:
-        """Prove the site key to the controller, and check that the controller has it too."""
+    def _authenticate(self, key: Key) -> None:
+        """Prove a key to the controller, and check that the controller has it too."""
         challenge = self.receive(messages.Challenge, self._timeout).nonce
         nonce = site_key.nonce()
-        self.send(messages.Proof(nonce=nonce, proof=key.proof("client", challenge, nonce)))
+        proof = key.proof("client", challenge, nonce)
+        self.send(messages.Proof(nonce=nonce, proof=proof, user=key.user))
         answer = self.receive(messages.Proof | messages.Failure, self._timeout)
         if isinstance(answer, messages.Failure):
             raise PermissionError(answer.error)
