@@ -53,6 +53,7 @@ soak: $(VENV)/ready-bench
 	python benchmarks/engine.py --huge
 	PENSTOCK_SOAK=30 pytest -n $(CORES) tests/parity
 	PENSTOCK_QUIET_MACHINE=1 PENSTOCK_SOAK=10 pytest -s tests/chaos
+	PENSTOCK_SOAK=1 pytest tests/live/client/test_stress.py
 	for study in detection tuning io-sets io-resources forwarding-policies packs write-models live-io-sets live-packs live-forwarding live-io-resources; do \
 	  penstock reproduce $$study --full --out out/$$study-full || exit 1; done
 	$(MAKE) fuzz CASES=10000000 NODE_CASES=1000000
