@@ -8,9 +8,9 @@ import asyncio
 import logging
 import os
 import socket
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,7 @@ from penstock.live.protocol.address import Address
 from penstock.live.protocol.seal import Seal, Seals, TamperedError
 from penstock.live.protocol.site_key import SiteKey
 from penstock.live.protocol.state_directory import StateDirectory
+from penstock.live.protocol.visitors import Visit, Visitors
 from penstock.printable import printable
 
 BACKLOG = 4096
@@ -31,7 +32,7 @@ PROOF_SECONDS = 2.0
 MOST_BYTES = 4096
 """Bytes that may come before the proof."""
 UNPROVEN, UNPROVEN_PER_HOST = 512, 64
-"""Connections that may be unproven at a time, in total and of one address."""
+"""Connections that may be unproven at a time, in total and of one address: the oldest gives way."""
 _READ_BYTES = 1 << 16
 Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OnAdmitted = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Peer], Awaitable[None]]
@@ -49,6 +50,7 @@ async def _accepted(listener: socket.socket) -> AsyncIterator[tuple[socket.socke
             await asyncio.sleep(0.1)
             continue
         connection.setblocking(False)
+        await asyncio.sleep(0)  # what was accepted is served before the next is
         yield connection, address[0] if address else ""
 
 
@@ -192,36 +194,32 @@ class Admission:
         proof_seconds: float = PROOF_SECONDS,
         unproven_per_host: int = UNPROVEN_PER_HOST,
     ) -> None:
-        self._proof_seconds, self._unproven_per_host = proof_seconds, unproven_per_host
+        self._proof_seconds = proof_seconds
         self._key, self._admitted, self._refusals = key, admitted, refusals
         self._lease = lease
-        self._unproven: Counter[str] = Counter()
+        self._strangers = Visitors(
+            per_peer=unproven_per_host,
+            in_total=UNPROVEN,
+            evicted=lambda host: refusals.note(f"host {host}: too many connections without proof"),
+        )
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def accept(self, listener: socket.socket) -> None:
         """Accept connections until cancelled; admitted ones continue."""
         async for connection, host in _accepted(listener):
-            if (
-                self._unproven.total() >= UNPROVEN
-                or self._unproven[host] >= self._unproven_per_host
-            ):
-                connection.close()
-                self._refusals.note(f"host {host}: too many connections without proof")
-                continue
-            self._unproven[host] += 1
-            task = asyncio.create_task(self._admit(connection, host))
+            stranger = self._strangers.enter(host, partial(_hang_up, connection))
+            task = asyncio.create_task(self._admit(connection, host, stranger))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _admit(self, connection: socket.socket, host: str) -> None:
+    async def _admit(self, connection: socket.socket, host: str, stranger: Visit) -> None:
         try:
             proven = await self._proven(connection)
         except BaseException:
             connection.close()
             raise
         finally:
-            self._unproven[host] -= 1
-            self._unproven += Counter()  # drop zeros
+            self._strangers.leave(host, stranger)
         if isinstance(proven, str):
             self._refusals.note(f"host {host}: {proven}")
             with suppress(OSError):
@@ -268,6 +266,12 @@ class Admission:
             connection, client.encode_line(messages.Proof(nonce=ours, proof=proof))
         )
         return answer.user, key.seals("controller", ours, answer.nonce)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    """End a connection; its task notices, and closes it."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 async def _line(connection: socket.socket) -> bytes:

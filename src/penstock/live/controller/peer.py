@@ -69,8 +69,8 @@ class Peer:
         return self.uid is not None and self.uid in (0, os.geteuid())
 
     @property
-    def sees_all_jobs(self) -> bool:
-        """Whether it may know of all users' jobs, as another host may."""
+    def is_trusted(self) -> bool:
+        """Whether it has the deployment's rights anyway, or speaks for a whole host."""
         return self.rules or (self.uid is None and not self.user)
 
     def check_own(self, user: str, what: str) -> None:
