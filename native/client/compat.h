@@ -12,6 +12,7 @@
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC 4u
 #endif
+#define CLOSE_RANGE_FLAGS (CLOSE_RANGE_CLOEXEC | 2u)  // and to unshare
 #ifndef F_ADD_SEALS
 #define F_ADD_SEALS 1033
 #endif

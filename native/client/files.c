@@ -62,11 +62,22 @@ static void recycle(penstock_file* file) {
   pthread_mutex_unlock(&lock);
 }
 
-int penstock_release(penstock_file* file) {
-  if (atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1) return 0;
-  if (!penstock_enter()) return 0;  // better a little lost memory than a hanging handler
+static bool was_last(penstock_file* file) {
+  return atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) == 1;
+}
+
+static int discard(penstock_file* file) {
   const int error = penstock_close_everywhere(file);
   recycle(file);
+  return error;
+}
+
+int penstock_release_inside(penstock_file* file) { return was_last(file) ? discard(file) : 0; }
+
+int penstock_release(penstock_file* file) {
+  // Better a little lost memory than a hanging handler.
+  if (!was_last(file) || !penstock_enter()) return 0;
+  const int error = discard(file);
   penstock_leave();
   return error;
 }
@@ -203,7 +214,9 @@ penstock_file* penstock_closing(int fd) {
 
 int penstock_closed_unseen(int fd, penstock_file* held) {
   penstock_file* expected = held;
-  if (atomic_compare_exchange_strong(&penstock_files[fd], &expected, NULL)) penstock_release(held);
+  if (!penstock_is_other_process() &&
+      atomic_compare_exchange_strong(&penstock_files[fd], &expected, NULL))
+    penstock_release(held);
   return penstock_release(held);
 }
 

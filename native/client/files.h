@@ -80,6 +80,10 @@ void penstock_unpin(int fd);
 penstock_file* penstock_hold(int fd);
 int penstock_release(penstock_file* file);
 
+// From inside penstock_enter, which is where to hold a file: a handler that forks finds what this
+// thread holds counted in neither process.
+int penstock_release_inside(penstock_file* file);
+
 // The managed root that a descriptor's file lies below, and its path from there; -1: none.
 int penstock_path(const penstock_control* page, int fd, char* path, const char** below);
 

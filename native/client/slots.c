@@ -142,6 +142,8 @@ void penstock_count_by_file_system(uint32_t file_system, uint64_t bytes) {
 
 void penstock_count_failed_open(void) { penstock_add(&penstock_my_slot()->failed_open, 1); }
 
+void penstock_count_question(void) { penstock_add(&penstock_my_slot()->asked, 1); }
+
 void penstock_count_carried(size_t bytes) {
   penstock_add(&penstock_my_slot()->carried_bytes, bytes);
 }

@@ -37,6 +37,7 @@ void penstock_forget_calls_before_exec(void);
 void penstock_count_open(void);
 void penstock_count_open_elsewhere(const char* path);
 void penstock_count_forwarded(enum penstock_kind kind, size_t bytes);
+void penstock_count_question(void);
 void penstock_count_carried(size_t bytes);                     // of those
 void penstock_count_by_node(uint32_t number, uint64_t bytes);  // number: plus one; 0: unknown
 void penstock_count_by_file_system(uint32_t file_system, uint64_t bytes);

@@ -93,6 +93,7 @@ int main(void) {
   SLOT(owner);
   SLOT(opens_elsewhere);
   SLOT(carried_bytes);
+  SLOT(asked);
   puts("}");
   return 0;
 }

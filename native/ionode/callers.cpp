@@ -17,6 +17,17 @@ constexpr std::uint64_t unnamed_jobs = std::uint64_t{1} << 62;
 // File numbers of the scheduler: those of carried requests are small.
 constexpr std::uint64_t permitted_files = std::uint64_t{1} << 63;
 
+// One message. What is no message of ours, or brings a descriptor along, which the kernel closes,
+// is of one byte.
+ssize_t receive_message(int descriptor, penstock_permit_hello& into) {
+  iovec part{&into, sizeof into};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  const ssize_t got = ::recvmsg(descriptor, &message, MSG_DONTWAIT);
+  return got > 0 && (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0 ? 1 : got;
+}
+
 }  // namespace
 
 // An event of a client; without the lock.
@@ -24,7 +35,7 @@ void Node::hear(Caller& caller, std::uint32_t events) {
   for (int k = 0; k < messages_at_once; ++k) {
     Heard heard;
     heard.caller = &caller;
-    const ssize_t got = ::recv(caller.descriptor, &heard.hello, sizeof heard.hello, MSG_DONTWAIT);
+    const ssize_t got = receive_message(caller.descriptor, heard.hello);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     heard.bytes = got > 0 ? static_cast<std::size_t>(got) : 0;

@@ -17,6 +17,8 @@
 #include <system_error>
 #include <thread>
 
+#include "privileges.hpp"
+
 namespace penstock {
 namespace {
 
@@ -181,6 +183,7 @@ void Node::spawn() {
 
 void Node::work() {
   Lock lock(mutex_);
+  if (!std::exchange(confined_, true)) confine();  // the first thread: it starts the others
   while (!stopping_) {
     handed_over_ = false;
     const bool overdue = !polling_ && served_since_poll_ >= requests_between_polls;
@@ -193,6 +196,14 @@ void Node::work() {
   }
   --threads_;
   changed_.notify_all();
+}
+
+// The threads that read what clients send open files below the roots alone, even if one of them is
+// made to do what it should not.
+void Node::confine() const {
+  std::vector<int> to{reserve_};
+  for (const Root& root : roots_) to.push_back(root.descriptor);
+  confine_thread(to);
 }
 
 // Waits until there is something to do.

@@ -104,6 +104,7 @@ class Node : public std::enable_shared_from_this<Node> {
   // Threads: node.cpp.
   void spawn();
   void work();
+  void confine() const;
   void follow(Lock& lock);
   void watch(Lock& lock);
   void hand_over();
@@ -220,6 +221,7 @@ class Node : public std::enable_shared_from_this<Node> {
   std::list<Connection*> parked_;
 
   bool started_ = false;
+  bool confined_ = false;
   bool draining_ = false;
   bool stopping_ = false;
   std::atomic<std::uint64_t> dirty_window_;  // a copy of the settings', read without the lock

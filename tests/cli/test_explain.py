@@ -271,7 +271,7 @@ def test_zero_bytes_have_their_reason(
             ["It may use I/O nodes 2, 3. It moved 1 MiB through I/O node 2, 3 MiB"],
         ),
         ({"io_nodes": [], "bytes_by_io_node": {"0": MIB}}, ["It moved 1 MiB through I/O node 0."]),
-        ({"io_nodes": [0], "forwarded_bytes": MIB}, ["I/O nodes moved 1 MiB of its data."]),
+        ({"io_nodes": [0], "forwarded_bytes": MIB}, ["I/O nodes decided about 1 MiB of its data."]),
     ],
 )
 def test_io_nodes_are_those_used_beside_those_allowed(
@@ -279,6 +279,40 @@ def test_io_nodes_are_those_used_beside_those_allowed(
 ) -> None:
     answer = page(status(job("x.9", **record)))
     assert [text for text in there if text not in answer] == []
+
+
+@pytest.mark.parametrize(
+    ("record", "schedulers", "sentence"),
+    [
+        ({}, ["fifo"], "A credit permits many calls at once: 3 questions for 50 calls."),
+        (
+            {},
+            ["fifo", "twins"],
+            "Each call asks for permission, so that twins can order it: 3 questions for 50 calls.",
+        ),
+        (ENDED, ["twins"], "It asked for permission before it made calls: 3 questions for 50 "),
+        ({}, [None], "It asked for permission before it made calls: 3 questions for 50 calls."),
+    ],
+)
+def test_credits_and_a_question_for_each_call_are_told_apart(
+    record: dict[str, Any], schedulers: list[str | None], sentence: str
+) -> None:
+    asked = {"asked": 3, "forwarded_reads": 20, "forwarded_writes": 30}
+    known = {"io_nodes": list(range(len(schedulers))), "counters": asked, "carried_bytes": 0}
+    nodes = [
+        node(number) if name is None else node(number, scheduler=name)
+        for number, name in enumerate(schedulers)
+    ]
+    answer = page(status(job("x.9", **known | record), io_nodes=nodes))
+    assert sentence in answer
+    assert "question" not in page(status(job("x.9", io_nodes=[0]), io_nodes=nodes))
+
+
+def test_what_other_hosts_did_is_said() -> None:
+    carried = {"forwarded_bytes": 2 * MIB, "carried_bytes": MIB, "bytes_by_io_node": {"0": 2 * MIB}}
+    assert "I/O nodes of other hosts did 1 MiB of that for it." in page(
+        status(job("x.9", **carried))
+    )
 
 
 def test_impossible_counters_are_said_to_be_the_jobs_own() -> None:
@@ -321,7 +355,7 @@ def test_every_fail_open_is_explained() -> None:
     [
         ({"counters": {"left_bytes": MIB, "left_to_kernel": 2}}, "1 MiB in 2 calls left to"),
         ({"counters": {"failed_open": 2}}, "what 2 calls did when"),
-        ({}, "1 MiB in files that no I/O node can serve"),
+        ({}, "1 MiB while the job had no I/O node, or in files"),
     ],
 )
 def test_direct_bytes_say_why(record: dict[str, Any], why: str) -> None:

@@ -59,15 +59,11 @@ ELSEWHERE = {
     "echo 'PENSTOCK_AGENT_OPTIONS": ("tests/hosts/site.py", "--controller"),
     "useradd": ("tests/slurm/test_units.py", "deploy"),
     "cp deploy/systemd": ("tests/slurm/test_units.py", "systemd"),
-    "cp -r deploy/systemd/penstock-controller.service.d": (
-        "tests/slurm/test_units.py",
-        "service.d",
-    ),
     "echo 'PENSTOCK_UP=--root /scratch --io-nodes 2 --all-users'": (
         "tests/slurm/test_users.py",
         "--all-users",
     ),
-    "systemctl daemon-reload": ("tests/slurm/test_units.py", "systemd"),
+    "systemctl restart": ("tests/slurm/test_units.py", "Restart=always"),
     "systemctl enable": ("tests/slurm/test_units.py", "systemd"),
     "penstock slurm licences": ("tests/slurm/test_licences.py", "keep-back"),
     "penstock slurm watch": ("tests/slurm/test_licences.py", "watch"),

@@ -1,7 +1,10 @@
 """Things done as another user."""
 
 import os
-from collections.abc import Callable
+import pwd
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -32,3 +35,36 @@ def as_user(user: int, does: Callable[[], object]) -> str:
         output = pipe.read()
     os.waitpid(child, 0)
     return output
+
+
+def command_as(user: str, *command: str | Path) -> list[str]:
+    """Return what runs a command as another user, with no privilege left.
+
+    Where this Python is in a directory that others cannot enter, the command sees it all the same,
+    in a mount namespace of its own.
+    """
+    group = pwd.getpwnam(user).pw_gid
+    become = f"setpriv --reuid={user} --regid={group} --clear-groups --inh-caps=-all"
+    lines = [*_shown(), f'exec {become} --bounding-set=-all -- "$@"']
+    return ["unshare", "--mount", "sh", "-ec", "\n".join(lines), "sh", *map(str, command)]
+
+
+def _shown() -> Iterator[str]:
+    """Shell commands after which everybody can enter the folders of this Python and of Penstock."""
+    hidden: dict[Path, Path] = {}
+    for folder in {Path(sys.base_prefix), Path(sys.prefix), Path(__file__).parents[2]}:
+        for above in reversed(folder.resolve().parents):
+            if not above.stat().st_mode & 0o001:
+                hidden[folder.resolve()] = above
+                break
+    kept = {folder: f"$kept/{number}" for number, folder in enumerate(hidden)}
+    if hidden:
+        yield "kept=$(mktemp -d)"
+    for folder, at in kept.items():
+        yield f"mkdir {at}; mount --bind {folder} {at}"
+    for above in set(hidden.values()):
+        yield f"mount -t tmpfs -o mode=755 none {above}"
+    for folder, at in kept.items():
+        yield f"mkdir -p {folder}; mount --move {at} {folder}; rmdir {at}"
+    if hidden:
+        yield "rmdir $kept"

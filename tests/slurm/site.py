@@ -1,6 +1,9 @@
 """A deployment and its node's agent, for the jobs of a Slurm whose hooks are deploy/slurm's."""
 
+import grp
 import os
+import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,6 +11,7 @@ from pathlib import Path
 
 import one_host
 from limits import HANG
+from live.other_users import command_as
 from one_host import HOOKS
 from slurm.cluster import Cluster
 
@@ -31,34 +35,42 @@ def install_hooks(folder: Path, run: Path, *more: str) -> dict[str, Path]:
 class Site:
     """Controller, two I/O nodes and an agent; a context manager."""
 
-    def __init__(self, folder: Path, run: Path, *options: str) -> None:
+    def __init__(self, folder: Path, run: Path, *options: str, user: str = "root") -> None:
         self.root = folder / "data"
         self.state = StateDirectory(folder / "state")
         self.run = AgentDirectory(run)
-        self._options = options
+        self._options, self._user = options, user
         self.agent: subprocess.Popen[str] | None = None
-        for path, mode in ((folder, 0o755), (self.root, 0o1777)):
+        for path, mode in ((folder, 0o755), (self.root, 0o1777), (self.state.folder, 0o700)):
             path.mkdir()
             path.chmod(mode)
+        shutil.chown(self.state.folder, user, grp.getgrgid(pwd.getpwnam(user).pw_gid).gr_name)
 
     def __enter__(self) -> "Site":
         self.up()
         try:
             self.start_agent()
         except BaseException:
-            launcher.down(self.state)
+            self._penstock("down")
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self.end_agent()
-        launcher.down(self.state)
+        self._penstock("down")
 
     def up(self) -> None:
         """Bring the deployment up; it may have been taken down before."""
-        where = ("--root", str(self.root), "--state", str(self.state.folder))
-        command = [*PENSTOCK, "up", "--io-nodes", "2", *where, *self._options]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        self._penstock("up", "--io-nodes", "2", "--root", str(self.root), *self._options)
+
+    def _penstock(self, verb: str, *options: str) -> None:
+        """Run a verb as the user that the deployment is of."""
+        command = [*PENSTOCK, verb, "--state", str(self.state.folder), *options]
+        if self._user != "root":
+            command = command_as(self._user, *command)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=False, cwd=self.root
+        )
         assert done.returncode == 0, done.stderr
 
     def start_agent(self, *options: str, **environment: str) -> int:
@@ -103,15 +115,17 @@ class Site:
         (job,) = self.jobs(number)
         return job
 
+    def status(self) -> messages.Status:
+        """Return what the controller knows."""
+        return launcher.ask(self.state, messages.GetStatus(), messages.Status)
+
     def latest(self) -> JobRecord:
         """Return what the controller knows of the job that began last."""
-        status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
-        return max(status.jobs, key=lambda job: job.serial)
+        return max(self.status().jobs, key=lambda job: job.serial)
 
     def jobs(self, number: str) -> list[JobRecord]:
         """Return what the controller knows under a Slurm job's number, the latest last."""
-        status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
-        return [job for job in status.jobs if job.name == f"slurm-{number}"]
+        return [job for job in self.status().jobs if job.name == f"slurm-{number}"]
 
     def await_end(self, slurm: Cluster, job: str) -> str:
         """Wait until Slurm and the agent are done with a job; return its state.

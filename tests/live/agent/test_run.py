@@ -171,6 +171,21 @@ def test_a_command_that_changes_directory(
 
 
 @pytest.mark.skipif(shutil.which("mpirun.openmpi") is None, reason="no Open MPI")
+def test_what_a_command_leaves_running_is_said(state: StateDirectory, root: Path) -> None:
+    """It has no turns from then on, and is not counted; its data is right."""
+    ends = f"cat >{root}/after <{root}/pipe"
+    os.mkfifo(root / "pipe")
+    left = run(state, "sh", "-c", f"setsid sh -c '{ends}' >/dev/null 2>&1 & exit 3")
+    assert left.returncode == 3
+    assert ": 1 of its processes still run, from now on without turns" in left.stderr
+    (root / "pipe").write_text("right")
+    assert run(state, "sh", "-c", "sleep 0.1 & wait").stderr == ""
+    again = run(state, "--json", "sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!")
+    os.kill(int(again.stdout), signal.SIGKILL)
+    assert json.loads(again.stderr)["left_behind"] == 1
+    assert "left_behind" not in json.loads(run(state, "--json", "true").stderr)
+
+
 def test_an_mpi_program_is_one_job(state: StateDirectory, root: Path) -> None:
     write = "dd if=/dev/zero of=rank.$OMPI_COMM_WORLD_RANK bs=64k count=8 status=none"
     mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "2"]

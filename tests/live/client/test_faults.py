@@ -95,7 +95,7 @@ def layer(
         )
         if "--all-users" in options:
             Path(node.node.address).chmod(0o666)
-        pages = stack.enter_context(SharedPages([root], patience=0.3))
+        pages = stack.enter_context(SharedPages([root], patience=5.0))
         pages.assign([node.node])
         agent = stack.enter_context(PageServer(pages, sockets / "agent"))
         os.chown(agent.path, user, user)

@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def pages(root: Path) -> Iterator[SharedPages]:
-    with SharedPages([root], token=TOKEN, patience=0.5) as pages:
+    with SharedPages([root], token=TOKEN, patience=3.0) as pages:
         yield pages
 
 

@@ -93,6 +93,7 @@ def test_a_commands_bytes_go_through_its_io_nodes(state: StateDirectory, root: P
         "job": "dd.1",
         "status": 0,
         "forwarded_bytes": 2 * MIB,
+        "carried_bytes": 0,
         "direct_bytes": 0,
         "fail_opens": 0,
     }
@@ -103,6 +104,30 @@ def test_a_commands_bytes_go_through_its_io_nodes(state: StateDirectory, root: P
     assert site_status.forwarded_bytes >= 2 * MIB
     assert site_status.fail_open_total == 0
     assert sum(map(int, map(str, written(state)))) == 2 * MIB
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "sentence"),
+    [("fifo", "A credit permits many calls"), ("twins", "Each call asks")],
+)
+def test_explain_says_whether_credits_were_in_force(
+    scheduler: str, sentence: str, root: Path, tmp_path: Path
+) -> None:
+    state, one = str(tmp_path / "orders"), ("--io-nodes", "1", "--scheduler", scheduler)
+    up = penstock("up", "--root", root, *one, "--state", state)
+    assert up.returncode == 0, up.stderr
+    try:
+        copy = f"dd if=/dev/zero of={root}/g bs=64k count=64 2>&1; sleep 1.5"
+        look = f"penstock explain sh --state {state}; penstock status --json --state {state}"
+        ran = penstock("run", "--state", state, "--", "sh", "-c", f"{copy}; {look}")
+    finally:
+        penstock("down", "--state", state)
+    explained, shown = ran.stdout[: (at := ran.stdout.index("{"))], json.loads(ran.stdout[at:])
+    assert sentence in " ".join(explained.split())
+    (counters,) = (job["counters"] for job in shown["jobs"])
+    calls = counters["forwarded_reads"] + counters["forwarded_writes"]
+    assert calls == 64
+    assert counters["asked"] == calls if scheduler == "twins" else 0 < counters["asked"] < calls / 2
 
 
 def penstock_free(*command: str | Path) -> str:

@@ -125,8 +125,15 @@ def run(
         return error.status
     if as_json:
         click.echo(msgspec.json.encode(_summary(outcome)), err=True)
-    elif outcome.advice:
+        return outcome.status
+    if outcome.advice:
         click.echo(f"penstock: {outcome.job}: {outcome.advice}", err=True)
+    if outcome.left_behind:
+        click.echo(
+            f"penstock: {outcome.job}: {outcome.left_behind} of its processes still run, from now "
+            "on without turns, and not counted; 'wait' at the end of a script keeps them in it",
+            err=True,
+        )
     return outcome.status
 
 
@@ -139,6 +146,7 @@ def _summary(outcome: runner.Outcome) -> dict[str, object]:
         "direct_bytes": direct_bytes(outcome.counters),
         "fail_opens": fail_opens(outcome.counters),
         **({"advice": outcome.advice} if outcome.advice else {}),
+        **({"left_behind": outcome.left_behind} if outcome.left_behind else {}),
     }
 
 

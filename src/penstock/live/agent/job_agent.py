@@ -25,6 +25,7 @@ from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.exit_spool import ExitSpool
 from penstock.live.protocol.messages import COUNTER_INTERVAL
+from penstock.live.protocol.seal import TamperedError
 from penstock.live.protocol.shared_page import SharedPages
 
 log = logging.getLogger("penstock.agent")
@@ -50,6 +51,20 @@ class Limits:
     lend_after: float = 1.0  # without a call, a marked phase offers its turn to other jobs
     reconnect_interval: float = 0.5
     exit_timeout: float = 2.0  # for the controller to confirm the exit of the job
+
+
+def begin_job(
+    controller: ControlConnection, begin: messages.BeginJob, uid: int
+) -> messages.JobAccepted:
+    """Ask for a job of the user `uid`.
+
+    What would run as code in the job (the emulator's) is taken from a controller of that user, or
+    of root, on this host; another one decides when the job's calls are made, and nothing else.
+    """
+    accepted = controller.ask(begin, messages.JobAccepted)
+    if controller.uid in (0, uid):
+        return accepted
+    return msgspec.structs.replace(accepted, environment={}, preload=[], above=[])
 
 
 class JobAgent:
@@ -95,6 +110,7 @@ class JobAgent:
         self._phase: PhaseTurn | None = None
         self._sampler = PhaseSampler(pages)
         self._implausible_logged = False
+        self._tampered = 0  # connections that ended with a message that was changed on its way
         self._offered = 0.0  # when the turn was last offered to other jobs
         self._apply(clock(), accepted)
         self._threads = [
@@ -159,6 +175,7 @@ class JobAgent:
             "attached": self._pages.attached,
             "concurrent_calls": self._sampler.concurrent_calls,
             "implausible": self._implausible(),
+            "tampered": self._tampered,
         }
         return self._pages.totals() | own | self._fail_opens
 
@@ -366,10 +383,18 @@ class JobAgent:
             controller = self._controller
             if controller is not None:
                 with suppress(OSError):
-                    while not self._exit_confirmed.is_set():
-                        self._handle(controller.receive(_FROM_CONTROLLER, None))
+                    self._receive(controller)
             if self._exit_confirmed.is_set() or self._stopped.is_set() or not self._reconnect():
                 return
+
+    def _receive(self, controller: ControlConnection) -> None:
+        """Handle what the controller sends, until the connection ends."""
+        try:
+            while not self._exit_confirmed.is_set():
+                self._handle(controller.receive(_FROM_CONTROLLER, None))
+        except TamperedError as error:
+            self._tampered += 1
+            log.warning("job %s: %s; the connection to the controller ends", self.id, error)
 
     def _handle(self, message: object) -> None:
         now = self._clock()

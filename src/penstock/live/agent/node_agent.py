@@ -20,7 +20,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live.agent import page_server
-from penstock.live.agent.job_agent import JobAgent
+from penstock.live.agent.job_agent import JobAgent, begin_job
 from penstock.live.agent.page_server import PageServer, create_pages
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.client import ControlConnection, FullError
@@ -33,7 +33,7 @@ from penstock.live.protocol.hook_messages import (
     ListJobs,
     ReleaseJob,
 )
-from penstock.live.protocol.preload import readable_by_all
+from penstock.live.protocol.preload import readable_by_all, with_asan
 from penstock.live.protocol.site_key import RemoteController
 from penstock.live.protocol.state_directory import StateDirectory, hold_lock, write_holder
 from penstock.printable import printable
@@ -238,7 +238,7 @@ class AdoptedJob:
                 ) from error
             for refusal in adopt.refused:
                 log.warning("job %s of %s: %s", adopt.job, adopt.user, printable(refusal))
-            begin, accepted = _accepted(controller, _begin(adopt))
+            begin, accepted = _accepted(controller, _begin(adopt), adopt.uid)
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             _create_folder(folder, adopt)
             pages = stack.enter_context(create_pages(accepted))
@@ -280,17 +280,17 @@ def _begin(adopt: AdoptJob) -> messages.BeginJob:
 
 
 def _accepted(
-    controller: ControlConnection, begin: messages.BeginJob
+    controller: ControlConnection, begin: messages.BeginJob, uid: int
 ) -> tuple[messages.BeginJob, messages.JobAccepted]:
     """Ask for a job, if need be without the number of I/O nodes that its user wants."""
     try:
-        return begin, controller.ask(begin, messages.JobAccepted)
+        return begin, begin_job(controller, begin, uid)
     except InputError as error:
         if begin.io_nodes is None or isinstance(error, FullError):
             raise
         log.warning("job %s: %s; it goes on without that hint", begin.team, reason(error))
         begin = msgspec.structs.replace(begin, io_nodes=None)
-        return begin, controller.ask(begin, messages.JobAccepted)
+        return begin, begin_job(controller, begin, uid)
 
 
 def _environment(accepted: messages.JobAccepted, socket: Path, copies: Path) -> dict[str, str]:
@@ -301,7 +301,8 @@ def _environment(accepted: messages.JobAccepted, socket: Path, copies: Path) -> 
 
     above = preload(*accepted.above, page_server.library())
     below = {"LD_PRELOAD_BELOW": preload(*accepted.preload)} if accepted.preload else {}
-    return accepted.environment | {"LD_PRELOAD": above, "PENSTOCK_AGENT": str(socket)} | below
+    ours = {"LD_PRELOAD": above, "PENSTOCK_AGENT": str(socket), "ASAN_OPTIONS": with_asan("")}
+    return accepted.environment | ours | below
 
 
 def _create_folder(folder: Path, adopt: AdoptJob) -> None:

@@ -72,6 +72,7 @@ class PageServer:
         others = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
         return {
             "LD_PRELOAD": ":".join(dict.fromkeys([*above, str(library()), *others, *below])),
+            "ASAN_OPTIONS": preload.with_asan(os.environ.get("ASAN_OPTIONS", "")),
             "PENSTOCK_AGENT": str(self.path),
         }
 

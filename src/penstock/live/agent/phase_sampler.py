@@ -6,11 +6,11 @@ whose process calls exec. The sampler checks in /proc that such a thread still e
 
 import os
 from collections.abc import Collection, Iterator
-from functools import cache
 from pathlib import Path
 
 from penstock.identities import FileSystemId
 from penstock.learn.phases import Began, Ended, PhaseFinder
+from penstock.live.agent.other_namespaces import OtherNamespaces, is_elsewhere
 from penstock.live.protocol.shared_page import SharedPages, SlotOwner
 
 MAX_MARKS = 1024
@@ -25,6 +25,7 @@ class PhaseSampler:
     def __init__(self, pages: SharedPages) -> None:
         self.finder = PhaseFinder()
         self._pages = pages
+        self._elsewhere = OtherNamespaces(pages)
         self._marks = (0, 0)
         self._markers: set[SlotOwner] = set()
         """Processes that existed when the current phase was marked: one of them marked it."""
@@ -52,11 +53,14 @@ class PhaseSampler:
         On one file system, or on any.
         """
         if file_system is None:
-            return any(is_alive(thread) for thread, _ in self._pages.threads_in_call())
+            return any(self._lives(thread) for thread, _ in self._pages.threads_in_call())
         return any(
-            on == file_system and is_alive(thread)
+            on == file_system and self._lives(thread)
             for thread, on, _ in self._pages.file_systems_in_call()
         )
+
+    def _lives(self, thread: SlotOwner) -> bool:
+        return is_alive(thread) and self._elsewhere.lives(thread)
 
     def waiting_on(self) -> set[FileSystemId]:
         """Return the file systems at whose gates threads wait."""
@@ -64,7 +68,7 @@ class PhaseSampler:
 
     def _on(self, *, waits: bool) -> set[FileSystemId]:
         calls = self._pages.file_systems_in_call()
-        return {on for thread, on, at_gate in calls if at_gate >= waits and is_alive(thread)}
+        return {on for thread, on, at_gate in calls if at_gate >= waits and self._lives(thread)}
 
     def moved_on(self, file_systems: Collection[FileSystemId]) -> set[FileSystemId]:
         """Return those of some file systems on which this phase moved as much as a phase does."""
@@ -98,7 +102,7 @@ class PhaseSampler:
 
     def is_waiting(self) -> bool:
         """Return whether any thread waits at the gate."""
-        return any(waits and is_alive(thread) for thread, waits in self._pages.threads_in_call())
+        return any(waits and self._lives(thread) for thread, waits in self._pages.threads_in_call())
 
     def idle_seconds(self, now: float) -> float:
         """Return for how long no thread has been in a call."""
@@ -110,7 +114,8 @@ class PhaseSampler:
         # start a new phase, which the job did not mark.
         marks = self._pages.phase_marks()
         last_call, moved = self._pages.last_call(), self._pages.moved_bytes()
-        threads = [thread for thread in self._pages.threads_in_call() if is_alive(thread[0])]
+        self._elsewhere.look(now)
+        threads = [thread for thread in self._pages.threads_in_call() if self._lives(thread[0])]
         self.concurrent_calls = max(self.concurrent_calls, len(threads))
         waiting, busy = any(waits for _, waits in threads), bool(threads)
         self._last_call = max(self._last_call, min(last_call / 1e9, now))
@@ -153,10 +158,10 @@ class PhaseSampler:
 def is_alive(thread: SlotOwner) -> bool:
     """Return whether a thread lives, or its process if the thread's id is unknown.
 
-    A zombie is dead. Return True if nothing can be found out: ids of another PID namespace mean
-    nothing here.
+    A zombie is dead. Return True if nothing can be found out, as of a thread in another PID
+    namespace.
     """
-    if thread.namespace not in (0, _pid_namespace()):
+    if is_elsewhere(thread):
         return True
     try:
         os.kill(thread.pid, 0)
@@ -179,11 +184,3 @@ def _is_running(task: Path) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return not stat.rpartition(")")[2].lstrip().startswith(_DEAD_STATES)
-
-
-@cache
-def _pid_namespace() -> int:
-    try:
-        return Path("/proc/self/ns/pid").stat().st_ino & 0xFFFFFFFF
-    except OSError:
-        return 0

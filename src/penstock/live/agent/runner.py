@@ -18,7 +18,8 @@ from penstock.errors import InputError
 from penstock.files import reason
 from penstock.learn.applications import application_of
 from penstock.live.agent.group_signals import GroupSignalProbe
-from penstock.live.agent.job_agent import JobAgent
+from penstock.live.agent.job_agent import JobAgent, begin_job
+from penstock.live.agent.left_behind import left_behind
 from penstock.live.agent.page_server import PageServer, create_pages
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection, FullError
@@ -73,6 +74,8 @@ class Outcome:
     advice: str = ""
     signal: int | None = None
     """The last signal that arrived while it ran, which it may have answered by any exit status."""
+    left_behind: int = 0
+    """Processes that it started and that still run: unmanaged from now on."""
 
 
 def check(command: Sequence[str]) -> None:
@@ -150,7 +153,7 @@ def run(
         raise NoJobError(f"no controller {place}: {reason(error)}") from error
     with connection, ExitStack() as stack:
         try:
-            accepted = connection.ask(begin, messages.JobAccepted)
+            accepted = begin_job(connection, begin, os.getuid())
         except FullError as error:
             raise NoJobError(str(error)) from error
         except OSError as error:
@@ -184,9 +187,14 @@ def run(
         except BaseException:  # raised by a signal handler
             agent.end(_kill(pid))
             raise
-        counters = agent.end(status)
+        left = len(left_behind(path))
         return Outcome(
-            job=agent.id, status=status, counters=counters, advice=agent.advice, signal=arrived
+            job=agent.id,
+            status=status,
+            counters=agent.end(status),
+            advice=agent.advice,
+            signal=arrived,
+            left_behind=left,
         )
 
 

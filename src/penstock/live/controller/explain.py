@@ -3,7 +3,7 @@
 Everything is read from a Status, so that a saved status can be explained later.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import InputError, unknown
@@ -195,6 +195,20 @@ def behind(ahead: Sequence[str]) -> str:
     return first + others + (f" and {len(ahead) - 4} more" if len(ahead) > 4 else "")
 
 
+def _suspicious(counters: Mapping[str, int]) -> Iterator[str]:
+    """Yield what is wrong with what was said of a job, or to it."""
+    if implausible := counters.get("implausible", 0):
+        yield (
+            f"It wrote impossible values into {show_count(implausible, 'counter')} of its own: its "
+            "figures say nothing."
+        )
+    if tampered := counters.get("tampered", 0):
+        yield (
+            f"{show_count(tampered, 'message')} of the controller to it came changed: the "
+            "connections ended, and were made again."
+        )
+
+
 def _did(job: JobRecord) -> Iterator[str]:
     counters = job.counters
     left = counters.get("left_bytes", 0)
@@ -204,11 +218,7 @@ def _did(job: JobRecord) -> Iterator[str]:
         f"{show_volume(counters.get('read_bytes', 0))} read, "
         f"{show_volume(counters.get('write_bytes', 0))} written{kernel}."
     )
-    if implausible := counters.get("implausible", 0):
-        yield (
-            f"It wrote impossible values into {show_count(implausible, 'counter')} of its own: its "
-            "figures say nothing."
-        )
+    yield from _suspicious(counters)
     if job.reconnected is not None:
         after = show_seconds(max(job.reconnected - job.began, 0.0))
         yield (
@@ -311,17 +321,39 @@ def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
         parts = [f"{show_volume(size)} through I/O node {number}" for number, size in moved]
         yield f"It moved {', '.join(parts)}."
     elif job.forwarded_bytes:
-        yield f"I/O nodes moved {show_volume(job.forwarded_bytes)} of its data."
+        yield f"I/O nodes decided about {show_volume(job.forwarded_bytes)} of its data."
     elif numbers:
         yield "No I/O node has moved any of its data."
     else:
         yield "It has no I/O nodes: its data calls go to the file system directly."
+    yield from _permission(job, status)
     states = {node.number: node.state for node in status.io_nodes}
     for number in numbers:
         if states.get(number, "serving") != "serving":
             yield f"I/O node {number} is {states[number]}."
     if job.direct_bytes and (numbers or job.forwarded_bytes):
         yield f"{show_volume(job.direct_bytes)} went direct: {', '.join(_direct(job))}."
+
+
+def _permission(job: JobRecord, status: messages.Status) -> Iterator[str]:
+    """How they decided: by credits, call by call, or by making the calls."""
+    if job.carried_bytes:
+        yield f"I/O nodes of other hosts did {show_volume(job.carried_bytes)} of that for it."
+    asked = job.counters.get("asked", 0)
+    if not asked:
+        return
+    calls = job.counters.get("forwarded_reads", 0) + job.counters.get("forwarded_writes", 0)
+    counts = f"{show_count(asked, 'question')} for {show_count(calls, 'call')}"
+    its = [node for node in status.io_nodes if node.number in job.io_nodes]
+    named = sorted({node.scheduler for node in its if node.scheduler})
+    order = [name for name in named if name != "fifo"]
+    if job.state == "running" and order:
+        orders = " and ".join(order)
+        yield f"Each call asks for permission, so that {orders} can order it: {counts}."
+    elif job.state == "running" and named:
+        yield f"A credit permits many calls at once: {counts}."
+    else:
+        yield f"It asked for permission before it made calls: {counts}."
 
 
 def _direct(job: JobRecord) -> Iterator[str]:
@@ -333,8 +365,8 @@ def _direct(job: JobRecord) -> Iterator[str]:
         yield f"what {show_count(failed, 'call')} did when an I/O node could not"
     if job.direct_bytes > left and not failed:
         yield (
-            f"{show_volume(job.direct_bytes - left)} in files that no I/O node can serve "
-            "(opened to append, or not to be reopened), or while the job had no I/O node"
+            f"{show_volume(job.direct_bytes - left)} while the job had no I/O "
+            "node, or in files that one of another host cannot serve (opened to append)"
         )
 
 

@@ -20,6 +20,7 @@ from penstock.live.controller.peer import Peer, RefusalLog
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import client, messages, site_key
 from penstock.live.protocol.address import Address
+from penstock.live.protocol.seal import Seal, Seals, TamperedError
 from penstock.live.protocol.site_key import SiteKey
 from penstock.live.protocol.state_directory import StateDirectory
 
@@ -137,6 +138,43 @@ class RemoteListener:
             self._address_file.unlink(missing_ok=True)
 
 
+class SealedReader(asyncio.StreamReader):
+    """Reads sealed lines; `tampered` is called for one that is not the next, which is the end."""
+
+    def __init__(self, seal: Seal, tampered: Callable[[TamperedError], object]) -> None:
+        super().__init__(limit=client.MAX_LINE_BYTES)
+        self._seal, self._tampered = seal, tampered
+
+    async def readline(self) -> bytes:
+        """Return the next line without its seal, or nothing at the end."""
+        sealed = await super().readline()
+        if not sealed.endswith(b"\n"):
+            return b""  # the connection broke
+        try:
+            return self._seal.open(sealed)
+        except TamperedError as error:
+            self._tampered(error)
+            return b""
+
+
+class SealedWriter(asyncio.StreamWriter):
+    """Seals what it writes: one line at a time."""
+
+    def __init__(
+        self,
+        transport: asyncio.WriteTransport,
+        protocol: asyncio.BaseProtocol,
+        reader: asyncio.StreamReader,
+        seal: Seal,
+    ) -> None:
+        super().__init__(transport, protocol, reader, asyncio.get_running_loop())
+        self._seal = seal
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Write a line."""
+        super().write(self._seal.seal(bytes(data)))
+
+
 class Admission:
     """Admits connections that prove the site key in time."""
 
@@ -173,26 +211,35 @@ class Admission:
 
     async def _admit(self, connection: socket.socket, host: str) -> None:
         try:
-            why = await self._proven(connection)
+            seals = await self._proven(connection)
         except BaseException:
             connection.close()
             raise
         finally:
             self._unproven[host] -= 1
             self._unproven += Counter()  # drop zeros
-        if why:
-            self._refusals.note(f"host {host}: {why}")
+        if isinstance(seals, str):
+            self._refusals.note(f"host {host}: {seals}")
             with suppress(OSError):
-                refused = "the site key is not proven; is --key-file the same on all hosts?"
+                refused = (
+                    "the site key is not proven; are --key-file, and the version of penstock, the "
+                    "same on all hosts?"
+                )
                 connection.send(client.encode_line(messages.Failure(error=refused)))
             connection.close()
             return
         client.set_loss_timeout(connection, self._lease)
-        streams = await asyncio.open_connection(sock=connection, limit=client.MAX_LINE_BYTES)
-        await self._admitted(*streams, Peer(address=host))
+        reader = SealedReader(
+            seals.received, lambda error: self._refusals.note(f"host {host}: {error}")
+        )
+        transport, protocol = await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: asyncio.StreamReaderProtocol(reader), connection
+        )
+        writer = SealedWriter(transport, protocol, reader, seals.sent)
+        await self._admitted(reader, writer, Peer(address=host))
 
-    async def _proven(self, connection: socket.socket) -> str:
-        """Return why the other end is refused; "": it is admitted."""
+    async def _proven(self, connection: socket.socket) -> Seals | str:
+        """Return the seals of a connection, or why the other end is refused."""
         try:
             async with asyncio.timeout(self._proof_seconds):
                 return await self._challenge(connection)
@@ -203,7 +250,7 @@ class Admission:
         except OSError as error:
             return reason(error)
 
-    async def _challenge(self, connection: socket.socket) -> str:
+    async def _challenge(self, connection: socket.socket) -> Seals | str:
         loop, ours = asyncio.get_running_loop(), site_key.nonce()
         await loop.sock_sendall(connection, client.encode_line(messages.Challenge(nonce=ours)))
         answer = msgspec.json.decode(await _line(connection), type=messages.Proof)
@@ -213,7 +260,7 @@ class Admission:
         await loop.sock_sendall(
             connection, client.encode_line(messages.Proof(nonce=ours, proof=proof))
         )
-        return ""
+        return self._key.seals("controller", ours, answer.nonce)
 
 
 async def _line(connection: socket.socket) -> bytes:

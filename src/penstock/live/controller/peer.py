@@ -6,8 +6,6 @@ File descriptors are shared: a client that opens thousands of connections must n
 import logging
 import os
 import resource
-import socket
-import struct
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,13 +14,12 @@ from typing import Any
 
 from penstock.errors import InputError
 from penstock.live.protocol.client import FullError
-from penstock.live.protocol.users import name_of, uid_of
+from penstock.live.protocol.users import name_of, peer_credentials, uid_of
 
 LINES, WITHIN = 20, 60.0
 """Refusals that are logged, within this many seconds."""
 CONNECTION_PART = 0.75
 """Part of all descriptors for connections; I/O nodes, store and records need the rest."""
-_CREDENTIALS = struct.Struct("3i")
 log = logging.getLogger("penstock.controller")
 
 
@@ -41,10 +38,7 @@ class Peer:
     @classmethod
     def from_socket(cls, connection: Any) -> "Peer":
         """Return the other end of a Unix socket."""
-        credentials = connection.getsockopt(
-            socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size
-        )
-        pid, uid, _ = _CREDENTIALS.unpack(credentials)
+        pid, uid = peer_credentials(connection)
         return cls(uid=uid, pid=pid)
 
     @property

@@ -15,7 +15,9 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.live.protocol import messages, site_key
+from penstock.live.protocol.seal import Seals
 from penstock.live.protocol.site_key import RemoteController, SiteKey
+from penstock.live.protocol.users import peer_credentials
 
 M = TypeVar("M", bound=messages.Message)
 MAX_LINE_BYTES = 1 << 20
@@ -90,6 +92,7 @@ class ControlConnection:
         self._timeout = timeout
         self._clock = clock
         self._buffer = b""
+        self._seals: Seals | None = None
         self._socket = _connect(address, timeout)
         try:
             self._socket.settimeout(timeout)
@@ -109,6 +112,14 @@ class ControlConnection:
             raise PermissionError(answer.error)
         if not key.proves("controller", challenge, nonce, answer.proof):
             raise PermissionError("the controller at this address does not have the site key")
+        self._seals = key.seals("client", challenge, nonce)
+
+    @property
+    def uid(self) -> int | None:
+        """The user of the other end, according to the kernel; None: it is on another host."""
+        if self._socket.family != socket.AF_UNIX:
+            return None
+        return peer_credentials(self._socket)[1]
 
     @property
     def host(self) -> str:
@@ -127,10 +138,14 @@ class ControlConnection:
 
     def send(self, message: messages.Message) -> None:
         """Send a message that has no answer."""
-        self._socket.sendall(encode_line(message))
+        line = encode_line(message)
+        self._socket.sendall(line if self._seals is None else self._seals.sent.seal(line))
 
     def receive(self, kind: Any, seconds: float | None) -> Any:
-        """Return the next message, or raise TimeoutError after `seconds`; None waits forever."""
+        """Return the next message, or raise TimeoutError after `seconds`; None waits forever.
+
+        TamperedError: it is not what the controller of another host sent next.
+        """
         deadline = None if seconds is None else self._clock() + seconds
         # The socket's own timeout stays as it is: another thread may be sending.
         poll = select.poll()
@@ -145,7 +160,9 @@ class ControlConnection:
             if not data:
                 raise ConnectionError("the other end closed the connection")
             self._buffer += data
-        line, _, self._buffer = self._buffer.partition(b"\n")
+        line, end, self._buffer = self._buffer.partition(b"\n")
+        if self._seals is not None:
+            line = self._seals.received.open(line + end)
         return decode_line(line, kind)
 
     def ask(self, message: messages.Message, answer: type[M]) -> M:

@@ -120,6 +120,7 @@ class SlotCounters:
     locked: int
     opens_elsewhere: int
     carried_bytes: int
+    asked: int
 
 
 _NAMES = tuple(field.name for field in fields(SlotCounters))
@@ -411,6 +412,11 @@ class SharedPages:
         # More slots may come into use between the columns.
         slots = zip(self._owners(), waiting, in_flight, strict=False)
         return [(owner, waits != 0) for owner, waits, calls in slots if waits or calls]
+
+    def calls_by_thread(self) -> dict[SlotOwner, int]:
+        """Return how many data calls each thread has made."""
+        counts = zip(*map(self._column, ("reads", "writes", "left_to_kernel")), strict=False)
+        return {owner: sum(calls) for owner, calls in zip(self._owners(), counts, strict=False)}
 
     def _owners(self) -> Iterator[SlotOwner]:
         for pid, owner in zip(self._column("pid"), self._column("owner"), strict=False):

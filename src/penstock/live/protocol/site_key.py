@@ -2,7 +2,8 @@
 
 Whoever connects over TCP is challenged with a fresh nonce and answers with a nonce of its own and
 an HMAC-SHA256 over both; the controller answers with another HMAC. Both ends have then proven the
-key, and an eavesdropper can reuse nothing. docs/live/hosts.md is the guide.
+key, an eavesdropper can reuse nothing, and every line from then on is sealed (seal.py).
+docs/live/hosts.md is the guide.
 """
 
 import hmac
@@ -15,6 +16,7 @@ from pathlib import Path
 from penstock.errors import InputError
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address
+from penstock.live.protocol.seal import Seal, Seals
 
 MIN_BYTES, MAX_BYTES = 32, 4096
 """Size of a key file."""
@@ -67,12 +69,22 @@ class SiteKey:
 
     def proof(self, side: str, challenge: str, answer: str) -> str:
         """Return the proof that a side, "client" or "controller", has the key."""
-        return self._mac(f"penstock {side} {challenge} {answer}").hex()
+        # The text names the version of what follows: an end that does not seal is not admitted.
+        return self._mac(f"penstock sealed {side} {challenge} {answer}").hex()
 
     def proves(self, side: str, challenge: str, answer: str, proof: str) -> bool:
         """Return whether a proof is right."""
         expected = self.proof(side, challenge, answer)
         return hmac.compare_digest(expected.encode(), proof.encode())
+
+    def seals(self, side: str, challenge: str, answer: str) -> Seals:
+        """Return the seals of the connection of two nonces, at one of its sides."""
+        other = "controller" if side == "client" else "client"
+        sent, received = (
+            Seal(self._mac(f"penstock key of {sender} {challenge} {answer}"))
+            for sender in (side, other)
+        )
+        return Seals(sent=sent, received=received)
 
     def token(self, user: str) -> bytes:
         """Return the token that a user's jobs show to the I/O nodes that run as that user."""

@@ -2,13 +2,28 @@
 
 import difflib
 import pwd
+import socket
+import struct
 from collections.abc import Collection
+from typing import Any
 
 from penstock.errors import InputError
+
+_CREDENTIALS = struct.Struct("3i")
 
 
 class UnknownUserError(InputError):
     """No user has this name or number."""
+
+
+def peer_credentials(connection: Any) -> tuple[int, int]:
+    """Return process and user at the other end of a Unix socket, according to the kernel.
+
+    For a socket that connected: of the process that listens.
+    """
+    data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, _ = _CREDENTIALS.unpack(data)
+    return pid, uid
 
 
 def uid_of(user: str) -> int:
