@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.live.protocol.site_key import SiteKey
 
 
@@ -25,4 +26,4 @@ def key(*, file: Path, as_json: bool) -> None:
     if as_json:
         emit_json({"key_file": str(file.resolve())})
     else:
-        click.echo(f"{file} is a new site key; copy it to all hosts of the site")
+        echo(f"{file} is a new site key; copy it to all hosts of the site")
