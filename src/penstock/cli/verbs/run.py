@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from penstock.cli.common import live_options
+from penstock.cli.common.terminal import echo, json_echo
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.learn.applications import LONGEST_NAME, bounded
@@ -123,15 +124,15 @@ def run(
         place = partial(_place, folder, controller, key_file)
         outcome = _run(place, job, command, require=require)
     except runner.CannotRunError as error:
-        click.echo(f"penstock: {error}", err=True)
+        echo(f"penstock: {error}", err=True)
         return error.status
     if as_json:
-        click.echo(msgspec.json.encode(_summary(outcome)), err=True)
+        json_echo(msgspec.json.encode(_summary(outcome)), err=True)
         return outcome.status
     if outcome.advice:
-        click.echo(f"penstock: {outcome.job}: {outcome.advice}", err=True)
+        echo(f"penstock: {outcome.job}: {outcome.advice}", err=True)
     if outcome.left_behind:
-        click.echo(
+        echo(
             f"penstock: {outcome.job}: {outcome.left_behind} of its processes still run, from now "
             "on without turns, and not counted; 'wait' at the end of a script keeps them in it",
             err=True,
@@ -169,7 +170,7 @@ def _run(
     except runner.NoJobError as error:
         if require:
             raise InputError(str(error)) from error
-        click.echo(f"penstock: {error}; running the command unmanaged", err=True)
+        echo(f"penstock: {error}; running the command unmanaged", err=True)
     return runner.execute_unmanaged(command)
 
 
