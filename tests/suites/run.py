@@ -19,9 +19,12 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -106,7 +109,7 @@ def fio(_: Path) -> Suite:
 
 FILE_CALLS = (
     "access chdir chmod chown close close_range copy_file_range creat dup dup2 dup3 faccessat "
-    "fallocate fchmod fchown fcntl fdatasync flock fork fstat fsync ftruncate getdents io_submit "
+    "fallocate fchmod fchown fcntl fdatasync flock fstat fsync ftruncate getdents io_submit "
     "link linkat lseek llseek mkdir mknod mmap msync open openat pread preadv preadv2 pwrite "
     "pwritev pwritev2 read readahead readv rename renameat rmdir sendfile splice stat statx "
     "symlink sync_file_range tee truncate unlink unlinkat utime utimes utimensat vfork vmsplice "
@@ -289,26 +292,28 @@ def run_case(case: Case, job: SetUp, *, managed: bool) -> str:
     where.mkdir(parents=True)
     (base / "case").chmod(0o755)
     environment = os.environ | (job.agent.environment() if managed else {}) | case.environment
-    process = subprocess.Popen(
-        case.command,
-        cwd=where,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(timeout=LONGEST)
-        return case.outcome(process.returncode, output, where)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-        process.communicate()
-        return TOO_LONG
-    finally:
-        shutil.rmtree(base / "case", ignore_errors=True)
+    # Into a file: what a case leaves running must not be waited for.
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        process = subprocess.Popen(
+            case.command,
+            cwd=where,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            status = process.wait(LONGEST)
+            output.seek(0)
+            return case.outcome(status, output.read(), where)
+        except subprocess.TimeoutExpired:
+            return TOO_LONG
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            shutil.rmtree(base / "case", ignore_errors=True)
 
 
 def differing(suite: Suite, plain: dict[str, str], job: SetUp) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,9 @@ SAME = (
     "cancelled",
     "closed text",
     "wrong range",
+    "at exit",
+    "after exit",
+    "exec",
 )
 SAME_ON_ONE_HOST = {
     "busy text": "refused:",

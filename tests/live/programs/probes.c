@@ -213,6 +213,54 @@ static int wrong_range(void) {
   return 0;
 }
 
+static int exit_file;
+static void write_at_exit(void) { write(exit_file, " handler", 8); }
+__attribute__((destructor)) static void write_at_the_very_end(void) {
+  if (exit_file > 0) write(exit_file, " destructor", 11);
+}
+
+// Handlers of exit, and a stream that only exit writes out, while a thread goes on.
+static int at_exit(void) {
+  static int file;
+  exit_file = fresh("exit.file");
+  file = fresh("exit.other");
+  FILE* stream = fopen("exit.stream", "w");
+  atexit(write_at_exit);
+  pthread_t thread;
+  pthread_create(&thread, NULL, writer, &file);
+  write(exit_file, "main", 4);
+  fprintf(stream, "never closed");
+  return 0;
+}
+
+static int after_exit(void) {
+  show("file", open("exit.file", O_RDONLY));
+  show("stream", open("exit.stream", O_RDONLY));
+  return 0;
+}
+
+// Becomes itself again, with threads amid their calls.
+static int exec_again(void) {
+  static int file, other;
+  char number[16];
+  other = fresh("exec.other");
+  if (getenv("PROBE_FILE") != NULL) {
+    file = atoi(getenv("PROBE_FILE"));
+    write(file, " after", 6);
+    show("file", file);
+    return 0;
+  }
+  file = fresh("exec.file");
+  pthread_t threads[4];
+  for (int k = 0; k < 4; ++k) pthread_create(&threads[k], NULL, k % 2 ? writer : reader, &other);
+  write(file, "before", 6);
+  usleep(2000);
+  snprintf(number, sizeof number, "%d", file);
+  setenv("PROBE_FILE", number, 1);
+  execl("/proc/self/exe", "probes", "exec", (char*)NULL);
+  return 1;
+}
+
 // The library takes one or a few descriptors of those that a program may have.
 static int descriptors(void) {
   const int file = fresh("descriptors");
@@ -230,11 +278,21 @@ int main(int count, char** arguments) {
   static const struct {
     const char* name;
     int (*run)(void);
-  } probes[] = {
-      {"raw close", raw_close}, {"raw close of all", raw_close_all}, {"vfork", in_vfork},
-      {"set user", set_user},   {"set file user", set_file_user},    {"cancelled", cancelled},
-      {"busy text", busy_text}, {"closed text", closed_text},        {"lease", lease},
-      {"position", position},   {"wrong range", wrong_range},        {"descriptors", descriptors}};
+  } probes[] = {{"raw close", raw_close},
+                {"raw close of all", raw_close_all},
+                {"vfork", in_vfork},
+                {"set user", set_user},
+                {"set file user", set_file_user},
+                {"cancelled", cancelled},
+                {"busy text", busy_text},
+                {"closed text", closed_text},
+                {"lease", lease},
+                {"position", position},
+                {"wrong range", wrong_range},
+                {"at exit", at_exit},
+                {"after exit", after_exit},
+                {"exec", exec_again},
+                {"descriptors", descriptors}};
   setvbuf(stdout, NULL, _IOLBF, 0);
   for (size_t k = 0; count > 1 && k < sizeof probes / sizeof *probes; ++k)
     if (strcmp(probes[k].name, arguments[1]) == 0) return probes[k].run();
