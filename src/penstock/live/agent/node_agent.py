@@ -142,7 +142,7 @@ class NodeAgent:
     ) -> None:
         """Answer one request, which the user of the other end makes.
 
-        Nothing answers one that does not come in time, is too long, or is none.
+        Nothing answers one that does not come in time, is too long, or is not one.
         """
         with suppress(OSError, ValueError), closing(writer):
             _, uid = peer_credentials(writer.get_extra_info("socket"))
