@@ -247,7 +247,10 @@ static bool is_same_file(int fd, const penstock_file* file) {
 // the process may not, or the other way round.
 static bool has_its_first_rights(void) {
   static _Atomic uint64_t first;  // user and group, plus one
-  const uint64_t now = ((uint64_t)syscall(SYS_geteuid) << 32 | (uint32_t)syscall(SYS_getegid)) + 1;
+  // Those that files are accessed with: they follow the effective ones, but servers of files set
+  // them apart. To none is no change.
+  const uint64_t now =
+      ((uint64_t)syscall(SYS_setfsuid, -1) << 32 | (uint32_t)syscall(SYS_setfsgid, -1)) + 1;
   uint64_t before = 0;
   return atomic_compare_exchange_strong(&first, &before, now) || before == now;
 }

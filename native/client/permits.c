@@ -118,11 +118,6 @@ static void set_present(uint64_t id) {
 
 // ---- Connections, with the lock.
 
-static uint64_t inode_of(int fd) {
-  struct stat status;
-  return penstock_status(fd, &status) && S_ISSOCK(status.st_mode) ? (uint64_t)status.st_ino : 0;
-}
-
 // Memory of our own at these addresses, or anywhere, instead of what an I/O node shares.
 static void* own_page(void* at) {
   return mmap(at, sizeof(penstock_permit_page), PROT_READ | PROT_WRITE,
@@ -132,9 +127,7 @@ static void* own_page(void* at) {
 static void hang_up(connection* with) {
   const int fd = atomic_exchange(&with->fd, -1);
   if (fd < 0) return;
-  penstock_set_own(fd, false);
-  // A program may have closed it past us, and use the number for a file of its own.
-  if (inode_of(fd) == with->socket) syscall(SYS_close, fd);
+  penstock_close_own(fd, with->socket);
   own_page(with->page);
 }
 
@@ -177,8 +170,7 @@ static int dial(const penstock_node* where, uint64_t patience) {
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
   if (syscall(SYS_connect, fd, &to, sizeof to) == 0) return fd;
-  penstock_set_own(fd, false);
-  syscall(SYS_close, fd);
+  penstock_close_own(fd, penstock_socket_of(fd));
   return -1;
 }
 
@@ -221,7 +213,7 @@ static connection* connect_to(const penstock_control* page, const penstock_node*
   fresh->where = *where;
   fresh->fd = dial(where, page->patience);
   if (fresh->fd < 0) return NULL;
-  fresh->socket = inode_of(fresh->fd);
+  fresh->socket = penstock_socket_of(fresh->fd);
   if (greet(fresh->fd, page->job, where->id, fresh->page)) return fresh;
   hang_up(fresh);
   return NULL;
@@ -312,7 +304,7 @@ static uint64_t name_of(int fd) {
 static bool send_message(const penstock_credit* credit, const penstock_permit_message* message,
                          int flags) {
   const int fd = credit->of->fd;
-  return fd >= 0 && inode_of(fd) == credit->of->socket &&
+  return fd >= 0 && penstock_socket_of(fd) == credit->of->socket &&
          syscall(SYS_sendto, fd, message, sizeof *message, MSG_NOSIGNAL | flags, NULL, 0) ==
              (long)sizeof *message;
 }
@@ -612,7 +604,7 @@ void penstock_permits_give_up_number(int fd) {
   for (connection* c = connections; c != NULL; c = c->next) {
     if (c->fd != fd) continue;
     c->fd = penstock_keep((int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, fd + 1));
-    penstock_set_own(fd, false);
+    penstock_disown(fd, c->socket);
   }
   pthread_mutex_unlock(&lock);
 }

@@ -176,7 +176,7 @@ class Node : public std::enable_shared_from_this<Node> {
   std::uint32_t server_of(const Exchange& exchange) const;
   std::string public_name(const Group& group) const;
   bool is_known(const Group& group) const;
-  void weigh_group(const Group& group);
+  void weigh_group(Group& group);
 
   // Set before the threads start.
   const NodeOptions options_;
@@ -185,6 +185,11 @@ class Node : public std::enable_shared_from_this<Node> {
   std::string token_;
   std::vector<Root> roots_;
   std::shared_ptr<FileNumbers> numbers_ = std::make_shared<FileNumbers>();
+  // What no user of this host and no other host may take alone.
+  std::shared_ptr<Quota> descriptors_;
+  std::shared_ptr<Quota> processes_;
+  std::shared_ptr<Quota> permits_quota_;
+  std::shared_ptr<Quota> memory_;
   Payloads payloads_;
   int epoll_ = -1;
   int poke_ = -1;

@@ -3,6 +3,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ constexpr unsigned landlock_version = 1;  // a flag
 constexpr int landlock_path_beneath = 1;
 constexpr std::uint64_t write_file = 1 << 1;
 constexpr std::uint64_t read_file = 1 << 2;
+constexpr std::uint64_t read_folder = 1 << 3;  // of directories alone
 constexpr std::uint64_t all_of_version_1 = (1 << 13) - 1;
 constexpr std::uint64_t refer = 1 << 13;      // version 2
 constexpr std::uint64_t truncate = 1 << 14;   // version 3
@@ -68,7 +70,10 @@ bool confine_thread(const std::vector<int>& to) {
   if (rules < 0) return false;
   bool confined = true;
   for (const int descriptor : to) {
-    const PathBeneath below{write_file | read_file, descriptor};
+    struct stat is{};
+    ::fstat(descriptor, &is);
+    const std::uint64_t folder = S_ISDIR(is.st_mode) ? read_folder : 0;
+    const PathBeneath below{write_file | read_file | folder, descriptor};
     confined =
         confined && ::syscall(landlock_add_rule, rules, landlock_path_beneath, &below, 0) == 0;
   }

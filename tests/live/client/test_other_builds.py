@@ -60,11 +60,11 @@ def build(source: Path, name: str, *compiler: str) -> str:
     return str(target)
 
 
-def check_managed(job: SetUp, *command: str, **environment: str) -> None:
+def check_managed(job: SetUp, *command: str) -> None:
     """The program does what it does plainly, says no more, and is counted."""
     before = job.pages.total("write_bytes")
-    plain = job.run(*command, managed=False, **environment)
-    managed = job.run(*command, **environment)
+    plain = job.run(*command, managed=False)
+    managed = job.run(*command)
     assert (managed.stdout, managed.stderr) == (plain.stdout, plain.stderr)
     for root in (job.root, job.plain):
         assert (root / "written").read_bytes() == WRITTEN

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from penstock import units
-from penstock.cli.common.options import PATH, option
+from penstock.cli.common.options import option
 from penstock.errors import InputError, error_prefix
 from penstock.live.protocol.site_key import RemoteController
 
@@ -32,8 +32,9 @@ key_file = option(
     "--key-file",
     metavar="FILE",
     envvar="PENSTOCK_KEY_FILE",
-    type=PATH,
-    help="The site key, the same on all hosts; 'penstock key FILE' makes one. [$PENSTOCK_KEY_FILE]",
+    type=click.Path(path_type=Path, readable=False),
+    help="The site key, the same on all hosts; 'penstock key FILE' makes one. For jobs, a key of "
+    "their user does. [$PENSTOCK_KEY_FILE]",
 )
 controller_address = option(
     "--controller",

@@ -19,7 +19,7 @@ from penstock.io_node_settings import DEFAULTS, IoNodeSettings
 from penstock.live.ionode.process import IONode, RemoteAccess, resolve_roots
 from penstock.live.protocol import messages
 from penstock.live.protocol.shared_page import TOKEN_BYTES
-from penstock.live.protocol.site_key import RemoteController
+from penstock.live.protocol.site_key import RemoteController, SiteKey
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import name_of
 
@@ -165,7 +165,10 @@ class Options:
     def _token(self, controller: RemoteController | None) -> bytes | None:
         """Return the secret of TCP clients: from its file, or derived from the site key."""
         if self.token_file is None:
-            return None if controller is None else controller.key.token(name_of(os.geteuid()))
+            if controller is None:
+                return None
+            assert isinstance(controller.key, SiteKey)
+            return controller.key.token(name_of(os.geteuid()))
         if controller is not None:
             raise InputError("--controller takes the token from --key-file; leave out --token-file")
         token = self.token_file.read_bytes()

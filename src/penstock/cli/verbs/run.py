@@ -15,9 +15,11 @@ from penstock.errors import InputError
 from penstock.files import reason
 from penstock.learn.applications import LONGEST_NAME, bounded
 from penstock.live.agent import runner
+from penstock.live.agent.user_keys import remote_controller
 from penstock.live.batch.job_comment import job_name, job_partition
 from penstock.live.protocol import job_hints
 from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
+from penstock.live.protocol.site_key import RemoteController
 from penstock.live.protocol.state_directory import StateDirectory
 
 LARGEST_COUNT = 2**31 - 1
@@ -56,7 +58,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
     envvar="PENSTOCK_HINT",
     help=f"Describe the job: any of {job_hints.EXAMPLE}; default: $PENSTOCK_HINT.",
 )
-@click.option("--require", is_flag=True, help="Fail if no controller is up.")
+@click.option("--require", is_flag=True, help="Fail if the command cannot be a job.")
 @click.option(
     "--json",
     "as_json",
@@ -96,12 +98,13 @@ def run(
     a.py' runs a.py.
 
     The exit status is that of the command, or 128 plus the number of the signal that ended it.
-    Signals are passed on to the command. If no controller is up, the command runs unmanaged, and
-    one line on standard error says so; --require makes that an error. With --controller (or
-    $PENSTOCK_CONTROLLER and $PENSTOCK_KEY_FILE) the controller is on another host.
+    Signals are passed on to the command. If no controller is up, or none that can be used, or it
+    refuses the job, the command runs unmanaged, and one line on standard error says so; --require
+    makes that an error. --state may name another user's deployment that serves all users ('penstock
+    up --all-users'). With --controller (or $PENSTOCK_CONTROLLER and $PENSTOCK_KEY_FILE) the
+    controller is on another host. Without a key file that you can read, the agent of root on this
+    host gives you your own key.
     """
-    state = StateDirectory(folder)
-    remote = live_options.remote(controller, key_file)
     if name is not None and not _NAME.fullmatch(name):
         raise InputError(f"job name {name[:60]!r}: give up to 40 letters, digits and _ . + -")
     application = _application(application or name or job_name(os.environ))
@@ -110,17 +113,16 @@ def run(
         runner.check(command)
         job = partial(
             runner.run,
-            state,
-            command,
+            command=command,
             name=name or _default_name(command[0]),
             application=application,
             partition=job_partition(os.environ),
             io_nodes=wanted.io_nodes if io_nodes is None else io_nodes,
-            controller=remote,
             hints=wanted.hints,
             nodes=nodes,
         )
-        outcome = _run(job, command, state if remote is None else None, require=require)
+        place = partial(_place, folder, controller, key_file)
+        outcome = _run(place, job, command, require=require)
     except runner.CannotRunError as error:
         echo(f"penstock: {error}", err=True)
         return error.status
@@ -152,33 +154,38 @@ def _summary(outcome: runner.Outcome) -> dict[str, object]:
 
 
 def _run(
-    job: Callable[[], runner.Outcome],
+    place: Callable[[], tuple[StateDirectory, RemoteController | Path | None]],
+    job: Callable[..., runner.Outcome],
     command: tuple[str, ...],
-    local: StateDirectory | None,
     *,
     require: bool,
 ) -> runner.Outcome:
-    """Run a job, or its command unmanaged; `local` is the state of a controller on this host."""
+    """Run a job, or its command unmanaged: whatever a deployment is, the command runs."""
     try:
-        if local is not None:
-            _check_up(local)
-        return job()
+        try:
+            state, controller = place()
+        except (InputError, OSError) as error:
+            raise runner.NoJobError(reason(error)) from error
+        return job(state, controller=controller)
     except runner.NoJobError as error:
         if require:
-            raise InputError(f"{error}; 'penstock up' starts one") from error
+            raise InputError(str(error)) from error
         echo(f"penstock: {error}; running the command unmanaged", err=True)
     return runner.execute_unmanaged(command)
 
 
-def _check_up(state: StateDirectory) -> None:
-    try:
-        up = state.is_up()
-    except InputError as error:  # such as another user's directory
-        raise runner.NoJobError(str(error)) from error
-    except OSError as error:
-        raise runner.NoJobError(f"state directory {state.folder}: {reason(error)}") from error
-    if not up:
-        raise runner.NoJobError(f"no controller in {state.folder}")
+def _place(
+    folder: Path | None, controller: str | None, key_file: Path | None
+) -> tuple[StateDirectory, RemoteController | Path | None]:
+    """Return the directory of the job's own socket, and its controller if that is not there."""
+    state = StateDirectory(folder)
+    if controller is not None:
+        return state, remote_controller(controller, key_file)
+    if state.is_of_another_user():
+        return StateDirectory(), state.controller
+    if not state.is_up():
+        raise InputError(f"no controller in {state.folder}")
+    return state, None
 
 
 def _application(name: str) -> str:

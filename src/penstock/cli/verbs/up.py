@@ -77,8 +77,8 @@ class Options:
         option(
             "--all-users",
             is_flag=True,
-            help="Serve every user of this host, not this one alone. It needs no root: jobs make "
-            "their calls themselves.",
+            help="Serve every user of this host, not this one alone: 'penstock run --state DIR' "
+            "works for all. It needs no root: jobs make their calls themselves.",
         ),
     ]
     store: Annotated[
@@ -233,7 +233,7 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         echo(f"penstock: warning: {warning}", err=True)
     with live_options.launch_errors():
         launcher.up(deployment)
-        if options.all_users:  # every user may reach the I/O nodes' sockets, and nothing else
+        if options.all_users:  # every user may reach the sockets, and nothing else
             state.folder.chmod(0o711)
         if imported:
             launcher.ask(state, messages.ImportKnowledge(applications=imported), messages.Done)

@@ -9,9 +9,9 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -22,20 +22,24 @@ from penstock.files import reason
 from penstock.live.agent import page_server
 from penstock.live.agent.job_agent import JobAgent, begin_job
 from penstock.live.agent.page_server import PageServer, create_pages
+from penstock.live.agent.user_keys import user_key
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.client import ControlConnection, FullError
 from penstock.live.protocol.exit_spool import ExitSpool
 from penstock.live.protocol.hook_messages import (
     AdoptJob,
     AgentDirectory,
+    GetUserKey,
     JobEnvironment,
     JobList,
     ListJobs,
     ReleaseJob,
 )
 from penstock.live.protocol.preload import readable_by_all, with_asan
-from penstock.live.protocol.site_key import RemoteController
+from penstock.live.protocol.site_key import RemoteController, SiteKey
 from penstock.live.protocol.state_directory import StateDirectory, hold_lock, write_holder
+from penstock.live.protocol.users import peer_credentials
+from penstock.live.protocol.visitors import Visitors
 from penstock.printable import printable
 
 REQUEST_TIMEOUT = 5.0
@@ -76,7 +80,7 @@ class NodeAgent:
         )
         self._find_ended = find_ended
         self._reap_interval = reap_interval
-        self._request_timeout = request_timeout
+        self._visitors = Visitors(silent_seconds=request_timeout)
         self._locks = [asyncio.Lock() for _ in range(64)]  # one request of a job at a time
 
     async def serve(self, ready: Callable[[], object]) -> None:
@@ -89,11 +93,14 @@ class NodeAgent:
         await asyncio.gather(*map(self._adopt_again, self.folder.adopted_jobs()))
         self.folder.control.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(
-            self._accept, self.folder.control, limit=MAX_REQUEST_BYTES, backlog=1024
+            partial(self._accept, self.answer),
+            self.folder.control,
+            limit=MAX_REQUEST_BYTES,
+            backlog=1024,
         )
         reaping = asyncio.create_task(self._reap())
         try:
-            async with server:
+            async with server, self._giving_keys():
                 ready()
                 await stop.wait()
         finally:
@@ -103,19 +110,49 @@ class NodeAgent:
                 await self.end(job, 0)
             self.folder.control.unlink(missing_ok=True)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with asyncio.timeout(self._request_timeout):
-                text = await reader.readline()
-            writer.write(client.encode_line(await self.answer(text)))
-            await writer.drain()
-        except (OSError, ValueError):
-            pass  # no request in time, a closed connection, or too long a line: there is no answer
-        finally:
-            writer.close()
+    @asynccontextmanager
+    async def _giving_keys(self) -> AsyncIterator[None]:
+        """Give users their keys, if this is root's agent, which has the site key."""
+        controller, path = self._controller, self.folder.users
+        path.unlink(missing_ok=True)
+        if not isinstance(controller, RemoteController) or not isinstance(controller.key, SiteKey):
+            yield
+            return
+        key = controller.key
 
-    async def answer(self, text: bytes) -> messages.Message:
-        """Return the answer to a request."""
+        async def give(text: bytes, uid: int) -> messages.Message:
+            msgspec.json.decode(text, type=GetUserKey)
+            return user_key(key, uid)
+
+        server = await asyncio.start_unix_server(
+            partial(self._accept, give), path, limit=MAX_REQUEST_BYTES
+        )
+        path.chmod(0o666)
+        try:
+            async with server:
+                yield
+        finally:
+            path.unlink(missing_ok=True)
+
+    async def _accept(
+        self,
+        answer: Callable[[bytes, int], Awaitable[messages.Message]],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        """Answer one request, which the user of the other end makes.
+
+        Nothing answers one that does not come in time, is too long, or is none.
+        """
+        with suppress(OSError, ValueError), closing(writer):
+            _, uid = peer_credentials(writer.get_extra_info("socket"))
+            with self._visitors.visiting(uid, writer.transport.abort):
+                text = await self._visitors.line(reader)
+            writer.write(client.encode_line(await answer(text, uid)))
+            await writer.drain()
+
+    async def answer(self, text: bytes, _: int = 0) -> messages.Message:
+        """Return the answer to a request of a hook."""
         try:
             match msgspec.json.decode(text, type=AdoptJob | ReleaseJob | ListJobs):
                 case AdoptJob() as adopt:

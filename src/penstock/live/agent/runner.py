@@ -22,7 +22,7 @@ from penstock.live.agent.job_agent import JobAgent, begin_job
 from penstock.live.agent.left_behind import left_behind
 from penstock.live.agent.page_server import PageServer, create_pages
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import ControlConnection, FullError
+from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.exit_spool import ExitSpool
 from penstock.live.protocol.site_key import RemoteController
 from penstock.live.protocol.state_directory import StateDirectory
@@ -113,17 +113,19 @@ def run(
     partition: str = "",
     io_nodes: int | None = None,
     environment: Mapping[str, str] | None = None,
-    controller: RemoteController | None = None,
+    controller: RemoteController | Path | None = None,
     hints: messages.Hints | None = None,
     nodes: int = 1,
     team: str | None = None,
 ) -> Outcome:
-    """Run a command as a job of the local controller, or of `controller` on another host.
+    """Run a command as a job of the controller in `state`, or of another one.
 
+    `controller` is that of another host, or the socket of another user's; `state` is then a
+    directory of this user's for the job's own socket.
     Without `application`, that is the program found in the command. `nodes` is the number of
     compute nodes that the command uses, by its own launcher; commands on several hosts with the
     same `team` are one job. Call it from the main thread: it forwards signals to the command.
-    Raises InputError if the controller refuses the job.
+    Raises NoJobError, before the command runs, for whatever keeps it from being a job.
     """
     begin = messages.BeginJob(
         name=name,
@@ -144,7 +146,7 @@ def run(
     )
     try:
         if controller is not None:
-            state.create()  # for the agent's socket
+            state.create()
             with suppress(InputError, OSError):  # the exits of earlier jobs do not delay this one
                 exit_spool.deliver(lambda: ControlConnection(controller))
         connection = ControlConnection(address)
@@ -154,7 +156,7 @@ def run(
     with connection, ExitStack() as stack:
         try:
             accepted = begin_job(connection, begin, os.getuid())
-        except FullError as error:
+        except InputError as error:
             raise NoJobError(str(error)) from error
         except OSError as error:
             raise NoJobError(f"no answer from the controller: {reason(error)}") from error

@@ -39,6 +39,7 @@ from penstock.live.protocol.exit_spool import ExitSpool
 from penstock.live.protocol.job_record import JobRecord, PinnedIoNodes
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import uid_of
+from penstock.live.protocol.visitors import PER_PEER, Visitors
 from penstock.live.store import Store, WriteBehind
 from penstock.model import Assign, JobId
 from penstock.records import RecordWriter, Retention
@@ -78,6 +79,11 @@ class Controller:
         self.key = deployment.site_key()
         self.refusals = RefusalLog(clock)
         self.quotas = Quotas(deployment.config.live.user_jobs)
+        self.visitors = Visitors(
+            per_peer=min(PER_PEER, max(self.quotas.most // 8, 1)),
+            in_total=max(self.quotas.most // 2, 1),
+            evicted=lambda peer: self.refusals.note(f"{peer}: too many connections without a job"),
+        )
         store = WriteBehind(Store(deployment.store or f"sqlite:///{self.state.store}"))
         self.archive = JobArchive(store, wall_clock)
         self.jobs = JobTable(
@@ -159,7 +165,9 @@ class Controller:
     async def start(self) -> LocalListener:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.io_nodes.start()
-        return LocalListener(self.state.controller, self._accept_local)
+        return LocalListener(
+            self.state.controller, self._accept_local, all_users=self.deployment.all_users
+        )
 
     async def serve(self, server: LocalListener) -> None:
         """Serve until stopped; jobs that still run then continue directly."""
@@ -312,7 +320,7 @@ class Controller:
             if (refusal := session.enter()) is not None:
                 writer.write(client.encode_line(refusal))
                 return
-            while not self._stopped.is_set() and (text := await reader.readline()):
+            while not self._stopped.is_set() and (text := await session.line(reader)):
                 answer = await session.handle(text)
                 if answer is not None:
                     writer.write(client.encode_line(answer))

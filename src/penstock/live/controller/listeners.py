@@ -8,9 +8,9 @@ import asyncio
 import logging
 import os
 import socket
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,8 @@ from penstock.live.protocol.address import Address
 from penstock.live.protocol.seal import Seal, Seals, TamperedError
 from penstock.live.protocol.site_key import SiteKey
 from penstock.live.protocol.state_directory import StateDirectory
+from penstock.live.protocol.visitors import Visit, Visitors
+from penstock.printable import printable
 
 BACKLOG = 4096
 PROOF_SECONDS = 2.0
@@ -30,7 +32,7 @@ PROOF_SECONDS = 2.0
 MOST_BYTES = 4096
 """Bytes that may come before the proof."""
 UNPROVEN, UNPROVEN_PER_HOST = 512, 64
-"""Connections that may be unproven at a time, in total and of one address."""
+"""Connections that may be unproven at a time, in total and of one address: the oldest gives way."""
 _READ_BYTES = 1 << 16
 Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OnAdmitted = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Peer], Awaitable[None]]
@@ -48,6 +50,7 @@ async def _accepted(listener: socket.socket) -> AsyncIterator[tuple[socket.socke
             await asyncio.sleep(0.1)
             continue
         connection.setblocking(False)
+        await asyncio.sleep(0)  # what was accepted is served before the next is
         yield connection, address[0] if address else ""
 
 
@@ -75,13 +78,16 @@ class DrainingProtocol(asyncio.StreamReaderProtocol):
 
 
 class LocalListener:
-    """The Unix socket of a controller; a context manager."""
+    """The Unix socket of a controller; a context manager.
 
-    def __init__(self, path: Path, accept: Accept) -> None:
+    Who may do what there is decided by the peer's identity; `all_users` may connect.
+    """
+
+    def __init__(self, path: Path, accept: Accept, *, all_users: bool = False) -> None:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         path.unlink(missing_ok=True)  # left by a controller that was killed
         self._listener.bind(str(path))
-        path.chmod(0o600)
+        path.chmod(0o666 if all_users else 0o600)
         self._listener.listen(BACKLOG)
         self._listener.setblocking(False)
         self._task = asyncio.create_task(self._serve(accept))
@@ -188,38 +194,34 @@ class Admission:
         proof_seconds: float = PROOF_SECONDS,
         unproven_per_host: int = UNPROVEN_PER_HOST,
     ) -> None:
-        self._proof_seconds, self._unproven_per_host = proof_seconds, unproven_per_host
+        self._proof_seconds = proof_seconds
         self._key, self._admitted, self._refusals = key, admitted, refusals
         self._lease = lease
-        self._unproven: Counter[str] = Counter()
+        self._strangers = Visitors(
+            per_peer=unproven_per_host,
+            in_total=UNPROVEN,
+            evicted=lambda host: refusals.note(f"host {host}: too many connections without proof"),
+        )
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def accept(self, listener: socket.socket) -> None:
         """Accept connections until cancelled; admitted ones continue."""
         async for connection, host in _accepted(listener):
-            if (
-                self._unproven.total() >= UNPROVEN
-                or self._unproven[host] >= self._unproven_per_host
-            ):
-                connection.close()
-                self._refusals.note(f"host {host}: too many connections without proof")
-                continue
-            self._unproven[host] += 1
-            task = asyncio.create_task(self._admit(connection, host))
+            stranger = self._strangers.enter(host, partial(_hang_up, connection))
+            task = asyncio.create_task(self._admit(connection, host, stranger))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _admit(self, connection: socket.socket, host: str) -> None:
+    async def _admit(self, connection: socket.socket, host: str, stranger: Visit) -> None:
         try:
-            seals = await self._proven(connection)
+            proven = await self._proven(connection)
         except BaseException:
             connection.close()
             raise
         finally:
-            self._unproven[host] -= 1
-            self._unproven += Counter()  # drop zeros
-        if isinstance(seals, str):
-            self._refusals.note(f"host {host}: {seals}")
+            self._strangers.leave(host, stranger)
+        if isinstance(proven, str):
+            self._refusals.note(f"host {host}: {proven}")
             with suppress(OSError):
                 refused = (
                     "the site key is not proven; are --key-file, and the version of penstock, the "
@@ -229,6 +231,7 @@ class Admission:
             connection.close()
             return
         client.set_loss_timeout(connection, self._lease)
+        user, seals = proven
         reader = SealedReader(
             seals.received, lambda error: self._refusals.note(f"host {host}: {error}")
         )
@@ -236,10 +239,10 @@ class Admission:
             lambda: asyncio.StreamReaderProtocol(reader), connection
         )
         writer = SealedWriter(transport, protocol, reader, seals.sent)
-        await self._admitted(reader, writer, Peer(address=host))
+        await self._admitted(reader, writer, Peer(address=host, user=user))
 
-    async def _proven(self, connection: socket.socket) -> Seals | str:
-        """Return the seals of a connection, or why the other end is refused."""
+    async def _proven(self, connection: socket.socket) -> tuple[str, Seals] | str:
+        """Return the user and the seals of a connection, or why the other end is refused."""
         try:
             async with asyncio.timeout(self._proof_seconds):
                 return await self._challenge(connection)
@@ -250,17 +253,25 @@ class Admission:
         except OSError as error:
             return reason(error)
 
-    async def _challenge(self, connection: socket.socket) -> Seals | str:
+    async def _challenge(self, connection: socket.socket) -> tuple[str, Seals] | str:
         loop, ours = asyncio.get_running_loop(), site_key.nonce()
         await loop.sock_sendall(connection, client.encode_line(messages.Challenge(nonce=ours)))
         answer = msgspec.json.decode(await _line(connection), type=messages.Proof)
-        if not self._key.proves("client", ours, answer.nonce, answer.proof):
-            return "its proof of the site key is wrong"
-        proof = self._key.proof("controller", ours, answer.nonce)
+        key = self._key.of_user(answer.user) if answer.user else self._key
+        if not key.proves("client", ours, answer.nonce, answer.proof):
+            of = f"the key of user {printable(answer.user)}" if answer.user else "the site key"
+            return f"its proof of {of} is wrong"
+        proof = key.proof("controller", ours, answer.nonce)
         await loop.sock_sendall(
             connection, client.encode_line(messages.Proof(nonce=ours, proof=proof))
         )
-        return self._key.seals("controller", ours, answer.nonce)
+        return answer.user, key.seals("controller", ours, answer.nonce)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    """End a connection; its task notices, and closes it."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 async def _line(connection: socket.socket) -> bytes:

@@ -15,6 +15,7 @@ from typing import Any
 from penstock.errors import InputError
 from penstock.live.protocol.client import FullError
 from penstock.live.protocol.users import name_of, peer_credentials, uid_of
+from penstock.printable import printable
 
 LINES, WITHIN = 20, 60.0
 """Refusals that are logged, within this many seconds."""
@@ -29,11 +30,16 @@ class RefusedError(InputError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """A user of this host (according to the kernel), or a host that has proven the site key."""
+    """Who is at the other end.
+
+    A user of this host (according to the kernel), a user of another host who has proven its key,
+    or another host, which has proven the site key and speaks for all its users.
+    """
 
     uid: int | None = None  # None: on another host
     pid: int = 0  # on this host
     address: str = ""
+    user: str = ""  # of another host
 
     @classmethod
     def from_socket(cls, connection: Any) -> "Peer":
@@ -48,12 +54,24 @@ class Peer:
 
     def check_user(self, user: str, what: str = "begin a job") -> None:
         """Refuse a peer that names another user; root may, and a host may for its own users."""
-        if self.uid and uid_of(user) != self.uid:
+        if (self.uid and uid_of(user) != self.uid) or (self.user and user != self.user):
             raise RefusedError(f"{self} cannot {what} of user {user!r}")
 
     def may_read(self, user: str) -> bool:
         """Tell whether it may know paths of a user: its own, or any if it is the deployment's."""
-        return self.uid is not None and self.uid in (0, os.geteuid(), uid_of(user))
+        if self.uid is None:
+            return bool(self.user) and user == self.user
+        return self.rules or self.uid == uid_of(user)
+
+    @property
+    def rules(self) -> bool:
+        """Whether it is the deployment's user, or root on this host."""
+        return self.uid is not None and self.uid in (0, os.geteuid())
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it has the deployment's rights anyway, or speaks for a whole host."""
+        return self.rules or (self.uid is None and not self.user)
 
     def check_own(self, user: str, what: str) -> None:
         """Refuse a peer that is neither this user nor the deployment's user or root."""
@@ -64,16 +82,19 @@ class Peer:
         """Refuse a peer that is neither the deployment's user nor root on this host."""
         if self.uid is None:
             raise RefusedError(f"{self} cannot {what}; do so on the controller's host")
-        if self.uid not in (0, os.geteuid()):
+        if not self.rules:
             raise RefusedError(f"{self} cannot {what}; the deployment's user can")
 
     def check_node(self) -> None:
-        """Refuse an I/O node of another user of this host."""
-        if self.is_local:
+        """Refuse an I/O node of a user: that of another host has to prove the site key."""
+        if self.is_local or self.user:
             self.check_rule("be an I/O node")
 
     def __str__(self) -> str:
-        return f"host {self.address}" if self.uid is None else f"user {name_of(self.uid)}"
+        if self.uid is not None:
+            return f"user {name_of(self.uid)}"
+        host = f"host {self.address}"
+        return f"user {printable(self.user)} of {host}" if self.user else host
 
 
 class RefusalLog:

@@ -10,8 +10,10 @@ from penstock.live.controller.application_requests import REQUESTS
 from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.peer import Peer, RefusedError
+from penstock.live.controller.status import as_seen_by
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import FullError
+from penstock.live.protocol.visitors import Visit
 
 if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
@@ -43,6 +45,7 @@ class Session:
         self._job: JobEntry | None = None
         self._link: IoNodeLink | None = None
         self._inside = False
+        self._visit: Visit | None = None  # until it has a job
         self._user: str | None = None  # who is charged for its job
         self._applications = controller.application_requests(peer)
 
@@ -53,7 +56,21 @@ class Session:
         except FullError as error:
             return self._refusal(error)
         self._inside = True
+        if not self._peer.is_trusted:
+            close = self._writer.transport.abort
+            self._visit = self._controller.visitors.enter(str(self._peer), close)
         return None
+
+    async def line(self, reader: asyncio.StreamReader) -> bytes:
+        """Return the next line; TimeoutError: whoever is no job says nothing."""
+        if self._visit is None:
+            return await reader.readline()
+        return await self._controller.visitors.line(reader)
+
+    def _end_visit(self) -> None:
+        if self._visit is not None:
+            self._controller.visitors.leave(str(self._peer), self._visit)
+            self._visit = None
 
     def _refusal(self, error: InputError) -> messages.Failure:
         self._controller.refusals.note(str(error))
@@ -79,6 +96,7 @@ class Session:
         if self._job is not None:
             self._controller.end(self._job, None)
             self._job = None
+        self._end_visit()
         if self._inside:
             self._controller.quotas.leave(self._peer, self._user)
         self._controller.io_nodes.leave(self._link)
@@ -87,6 +105,7 @@ class Session:
         match message:
             case messages.BeginJob():
                 self._job, accepted = await self._begin(message)
+                self._end_visit()
                 return accepted
             case (
                 messages.PhaseBegan()
@@ -116,10 +135,11 @@ class Session:
                 self._peer.check_rule("remap a job")
                 await self._controller.remap(message)
             case messages.GetStatus():
-                return msgspec.structs.replace(
+                status = msgspec.structs.replace(
                     await self._controller.status(),
                     directories=self._controller.jobs.directories(self._peer.may_read),
                 )
+                return as_seen_by(status, self._peer)
             case (
                 messages.GetApplications()
                 | messages.ImportKnowledge()

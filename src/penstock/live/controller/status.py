@@ -6,11 +6,12 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+from msgspec import UNSET, UnsetType, structs
 
 from penstock.files import reason
 from penstock.identities import IoNodeId
 from penstock.live.controller.io_nodes import IoNode
+from penstock.live.controller.peer import Peer
 from penstock.live.controller.policy_watch import Watch
 from penstock.live.controller.turn_state import Phase, TurnState
 from penstock.live.controller.turns import Turns
@@ -63,6 +64,46 @@ async def site_status(controller: "Controller") -> messages.Status:
         policy_failures=turn_service.failures,
         dropped_observations=controller.archive.impossible,
     )
+
+
+def as_seen_by(status: messages.Status, peer: Peer) -> messages.Status:
+    """Return a status without what a peer may not know of other users' jobs: all but their ids.
+
+    A job that waits for others is told their ids.
+    """
+    if peer.is_trusted:
+        return status
+    jobs = [job for job in status.jobs if peer.may_read(job.user)]
+    own = {job.id for job in jobs}
+    return structs.replace(
+        status,
+        jobs=jobs,
+        modes={user: mode for user, mode in status.modes.items() if peer.may_read(user)},
+        io_nodes=[
+            structs.replace(
+                each,
+                jobs=[job for job in each.jobs if job in own],
+                groups=_of_jobs(each.groups, own),
+                in_service=_of_jobs(each.in_service, own),
+            )
+            for each in status.io_nodes
+        ],
+        file_systems=[
+            structs.replace(
+                each,
+                transferring=[job for job in each.transferring if job in own],
+                waiting=[job for job in each.waiting if job in own],
+            )
+            for each in status.file_systems
+        ],
+    )
+
+
+def _of_jobs(groups: dict[str, int] | UnsetType, jobs: set[str]) -> dict[str, int] | UnsetType:
+    """Return the figures of some jobs; an I/O node for all users names them UID/job."""
+    if groups is UNSET:
+        return UNSET
+    return {name: moved for name, moved in groups.items() if name.rpartition("/")[2] in jobs}
 
 
 def _file_systems(controller: "Controller") -> list[FileSystemRecord]:

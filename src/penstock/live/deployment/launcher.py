@@ -187,7 +187,7 @@ def _log(state: StateDirectory) -> str:
 
 def ask(state: StateDirectory, message: messages.Message, answer: type[client.M]) -> client.M:
     """Return the controller's answer; raise InputError if it refuses, or none is up."""
-    if not state.is_up(allow_root=True):
+    if not state.is_of_another_user() and not state.is_up(allow_root=True):
         raise InputError(f"nothing is up in {state.folder}; start it with 'penstock up'")
     with connected(state) as controller:
         return controller.ask(message, answer)

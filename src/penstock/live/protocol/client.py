@@ -3,6 +3,8 @@
 Verbs, agents and I/O nodes use it; the controller serves the other end with asyncio.
 """
 
+import errno
+import os
 import select
 import socket
 import time
@@ -16,7 +18,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.live.protocol import messages, site_key
 from penstock.live.protocol.seal import Seals
-from penstock.live.protocol.site_key import RemoteController, SiteKey
+from penstock.live.protocol.site_key import Key, RemoteController
 from penstock.live.protocol.users import peer_credentials
 
 M = TypeVar("M", bound=messages.Message)
@@ -27,6 +29,8 @@ CONNECT_TIMEOUT = 2.0
 """Seconds that a TCP connection to another host may take."""
 LOSS_TIMEOUT = 2.0
 """Seconds without an acknowledgement after which a TCP connection is lost: about a lease."""
+_FULL = 0.01
+"""Seconds until the next try to connect to a socket whose queue is full."""
 
 
 class FullError(InputError):
@@ -67,9 +71,15 @@ def _connect(address: Path | RemoteController, timeout: float) -> socket.socket:
         set_loss_timeout(connection, LOSS_TIMEOUT)
         return connection
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    deadline = time.monotonic() + timeout
     try:
         connection.settimeout(timeout)
-        connection.connect(str(address))
+        while (error := connection.connect_ex(str(address))) == errno.EAGAIN:
+            if time.monotonic() >= deadline:
+                raise TimeoutError("it accepts no connection")
+            time.sleep(_FULL)  # its queue of connections is full
+        if error:
+            raise OSError(error, os.strerror(error))
     except BaseException:
         connection.close()
         raise
@@ -102,11 +112,12 @@ class ControlConnection:
             self._socket.close()
             raise
 
-    def _authenticate(self, key: SiteKey) -> None:
-        """Prove the site key to the controller, and check that the controller has it too."""
+    def _authenticate(self, key: Key) -> None:
+        """Prove a key to the controller, and check that the controller has it too."""
         challenge = self.receive(messages.Challenge, self._timeout).nonce
         nonce = site_key.nonce()
-        self.send(messages.Proof(nonce=nonce, proof=key.proof("client", challenge, nonce)))
+        proof = key.proof("client", challenge, nonce)
+        self.send(messages.Proof(nonce=nonce, proof=proof, user=key.user))
         answer = self.receive(messages.Proof | messages.Failure, self._timeout)
         if isinstance(answer, messages.Failure):
             raise PermissionError(answer.error)

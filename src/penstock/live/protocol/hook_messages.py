@@ -64,12 +64,24 @@ class JobList(messages.Message, frozen=True, kw_only=True, tag="Listed"):
     jobs: list[str]
 
 
+class GetUserKey(messages.Message, frozen=True, kw_only=True):
+    """Ask the agent of root for the key of the user who connects. Answer: UserKey."""
+
+
+class UserKey(messages.Message, frozen=True, kw_only=True):
+    """The key with which a user of this host proves itself to the controller of another one."""
+
+    user: str
+    secret: str  # in hexadecimal
+
+
 class AgentDirectory:
     """Where the agent of a node keeps its sockets, and the files that its jobs' tasks read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self.control = self.path / "agent.sock"
+        self.users = self.path / "users.sock"  # for everybody: gives a user its key
         self.lock = self.path / "agent.lock"
         self.exit_spool = self.path / "last-words"  # for the controller of another host
         longest = len(os.fsencode(self.job("x" * 32) / "agent.sock"))

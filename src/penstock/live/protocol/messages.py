@@ -72,7 +72,7 @@ class Done(Message, frozen=True, kw_only=True, omit_defaults=True):
     advice: str = ""
 
 
-# Between hosts: over TCP, both ends prove the site key first; docs/live/hosts.md.
+# Between hosts: over TCP, both ends prove a key first; docs/live/hosts.md.
 
 
 class Challenge(Message, frozen=True, kw_only=True):
@@ -82,10 +82,11 @@ class Challenge(Message, frozen=True, kw_only=True):
 
 
 class Proof(Message, frozen=True, kw_only=True):
-    """Proof of the site key over both nonces; the controller answers with its own, or Failure."""
+    """Proof of a key over both nonces; the controller answers with its own, or Failure."""
 
     nonce: Nonce
     proof: str
+    user: Annotated[str, Meta(max_length=256)] = ""  # whose key; empty: the site's
 
 
 # To an I/O node, from the controller or an administrator.

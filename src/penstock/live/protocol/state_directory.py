@@ -36,6 +36,7 @@ class StateDirectory:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = (folder or default_folder()).absolute()
+        self._is_default = folder is None
         self.controller = self.folder / "controller.sock"
         self.lock = self.folder / "controller.lock"
         self.log = self.folder / "controller.log"
@@ -98,6 +99,29 @@ class StateDirectory:
                 f"'chmod 700' it, or give another --state"
             )
         return True
+
+    def is_of_another_user(self) -> bool:
+        """Return whether it is the directory of a deployment that serves all users of the host.
+
+        The caller named it, and with it the user whose deployment it is. Nobody names a default
+        directory: in /tmp anybody may have made it.
+        """
+        if self._is_default:
+            return False
+        try:
+            folder, control = self.folder.lstat(), self.controller.lstat()
+        except OSError:
+            return False
+        if os.getuid() == 0 and not self._root_may_trust_it():
+            return False
+        return (
+            folder.st_uid != os.getuid()
+            and stat.S_ISDIR(folder.st_mode)
+            and not folder.st_mode & 0o022
+            and stat.S_ISSOCK(control.st_mode)
+            and control.st_uid == folder.st_uid
+            and bool(control.st_mode & 0o002)
+        )
 
     def _root_may_trust_it(self) -> bool:
         """Return whether we are root, and only trusted users can have created the directory."""
