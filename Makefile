@@ -2,6 +2,7 @@
 # make test   set everything up, run every check and test; out/passed says what passed
 # make rates  bandwidths and shares by the clock, for a machine that keeps time
 # make bench  those, and speed as ratios measured in one run;  make soak  the full sizes
+# make suites public test suites under the client library, compared with their plain runs
 # make wheel  sdist and wheel, checked, in dist
 # make fuzz   hostile clients of an I/O node, CASES of them
 # make docs   the site in out/site, manual pages in out/man;  make man  those alone
@@ -14,7 +15,7 @@ CORES ?= $(shell nproc)
 NATIVE := $(shell find native -name '*.c' -o -name '*.cpp' -o -name '*.h' -o -name '*.hpp' -o -name CMakeLists.txt) CMakeLists.txt
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test lint rates bench soak wheel fuzz docs man clean
+.PHONY: demo test lint rates bench soak suites wheel fuzz docs man clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/ready
@@ -52,10 +53,16 @@ bench: $(VENV)/ready-bench rates
 soak: $(VENV)/ready-bench
 	python benchmarks/engine.py --huge
 	PENSTOCK_SOAK=30 pytest -n $(CORES) tests/parity
+	PENSTOCK_SOAK=1 pytest tests/live/client/test_stress.py
 	PENSTOCK_QUIET_MACHINE=1 PENSTOCK_SOAK=10 pytest -s tests/chaos
+	PENSTOCK_SOAK=1 pytest tests/live/client/test_stress.py
 	for study in detection tuning io-sets io-resources forwarding-policies packs write-models live-io-sets live-packs live-forwarding live-io-resources; do \
 	  penstock reproduce $$study --full --out out/$$study-full || exit 1; done
 	$(MAKE) fuzz CASES=10000000 NODE_CASES=1000000
+
+# Public test suites, plainly and managed; PENSTOCK_SUITES names those that no package has.
+suites: $(VENV)/ready-test
+	python tests/suites/run.py
 
 wheel: $(VENV)/ready
 	pip install --quiet --group package

@@ -9,6 +9,7 @@
         case $line in
         LD_PRELOAD=*) first=${line#*=} ;;
         LD_PRELOAD_BELOW=*) last=:${line#*=} ;;
+        ASAN_OPTIONS=*) echo "export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}${line#*=}" ;;
         *=*) echo "export $line" ;;
         esac
     done <"$PENSTOCK_RUN/jobs/$SLURM_JOB_ID/environment"

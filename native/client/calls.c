@@ -94,14 +94,14 @@ EXPORT int close(int fd) {
 }
 
 static int close_between(unsigned first, unsigned last, int flags) {
-  if (first > last) return 0;
   if (penstock_real()->close_range != NULL) return penstock_real()->close_range(first, last, flags);
   return (int)syscall(SYS_close_range, first, last, flags);
 }
 
 // Our own connections stay open: programs close descriptors that they do not know.
 EXPORT int close_range(unsigned first, unsigned last, int flags) {
-  if (first > last) return close_between(first, last, flags);
+  const bool refused = first > last || (flags & ~(int)CLOSE_RANGE_FLAGS) != 0;
+  if (refused) return close_between(first, last, flags);
   if ((flags & CLOSE_RANGE_CLOEXEC) == 0) penstock_closed(first, last);
   int result = 0;
   for (unsigned fd = first; fd <= last && fd < PENSTOCK_DESCRIPTORS; ++fd) {
@@ -128,7 +128,10 @@ EXPORT int dup(int from) { return copied(from, penstock_real()->dup(from)); }
 // kernel, which knows at every moment which file is meant.
 static penstock_file* make_room(int from, int to) {
   if (from == to) return NULL;
-  if (penstock_is_own(to) && !penstock_is_other_process()) penstock_give_up_number(to);
+  if (penstock_is_own(to) && penstock_enter()) {
+    penstock_give_up_number(to);
+    penstock_leave();
+  }
   return penstock_closing(to);
 }
 static int replaced(int from, int to, int result, penstock_file* before) {
@@ -209,34 +212,31 @@ LOCKF(lockf64, off64_t)
 // Negative offset: let the kernel report EINVAL.
 static int64_t at_or_nowhere(int64_t at) { return at < 0 ? INT64_MIN : at; }
 
-static size_t length(const struct iovec* pieces, int count) {
-  size_t bytes = 0;
-  for (int k = 0; pieces != NULL && k < count; ++k) bytes += pieces[k].iov_len;
-  return bytes;
-}
-
 // A data call: straight to the next one unless the file is ours; to an I/O node if there is one.
-#define DATA(name, kind, bytes, vector, parts, where, how, parameters, arguments)               \
-  EXPORT ssize_t name parameters {                                                              \
-    const struct penstock_real* real = penstock_real();                                         \
-    if (!penstock_managed(fd)) return real->name arguments;                                     \
-    penstock_begin(fd, bytes);                                                                  \
-    ssize_t result;                                                                             \
-    penstock_grant grant;                                                                       \
-    const penstock_call call = {fd, kind == PENSTOCK_WRITES, vector, parts, where, how, bytes}; \
-    if (!penstock_forward(&call, &grant, &result)) {                                            \
-      result = real->name arguments;                                                            \
-      penstock_done(&call, &grant, result);                                                     \
-    }                                                                                           \
-    const int error = errno;                                                                    \
-    penstock_end(fd, kind, result);                                                             \
-    errno = error;                                                                              \
-    return result;                                                                              \
+#define DATA(name, kind, size, vector, parts, where, how, parameters, arguments)    \
+  EXPORT ssize_t name parameters {                                                  \
+    const struct penstock_real* real = penstock_real();                             \
+    if (!penstock_managed(fd)) return real->name arguments;                         \
+    const size_t bytes = size;                                                      \
+    const int count = bytes == PENSTOCK_REFUSED_VECTOR ? 0 : parts;                 \
+    const penstock_call call = {fd,  kind == PENSTOCK_WRITES, vector, count, where, \
+                                how, count == 0 ? 0 : bytes};                       \
+    penstock_begin(fd, call.bytes);                                                 \
+    ssize_t result;                                                                 \
+    penstock_grant grant;                                                           \
+    if (!penstock_forward(&call, &grant, &result)) {                                \
+      result = real->name arguments;                                                \
+      penstock_done(&call, &grant, result);                                         \
+    }                                                                               \
+    const int error = errno;                                                        \
+    penstock_end(fd, kind, result);                                                 \
+    errno = error;                                                                  \
+    return result;                                                                  \
   }
 #define FLAT(name, kind, where, parameters, arguments) \
   DATA(name, kind, n, (&(struct iovec){(void*)data, n}), 1, where, 0, parameters, arguments)
 #define VECTOR(name, kind, where, how, parameters, arguments) \
-  DATA(name, kind, length(v, n), v, n, where, how, parameters, arguments)
+  DATA(name, kind, penstock_vector_bytes(v, n), v, n, where, how, parameters, arguments)
 #define READ(name, where, ...) FLAT(name, PENSTOCK_READS, where, __VA_ARGS__)
 #define WRITE(name, where, ...) FLAT(name, PENSTOCK_WRITES, where, __VA_ARGS__)
 #define HERE PENSTOCK_AT_POSITION

@@ -12,24 +12,13 @@
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC 4u
 #endif
-#ifndef F_ADD_SEALS
-#define F_ADD_SEALS 1033
-#endif
-#ifndef F_SEAL_SEAL
-#define F_SEAL_SEAL 0x1
-#define F_SEAL_SHRINK 0x2
-#define F_SEAL_GROW 0x4
-#endif
+#define CLOSE_RANGE_FLAGS (CLOSE_RANGE_CLOEXEC | 2u)  // and to unshare
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MFD_CLOEXEC
-#define MFD_CLOEXEC 1u
-#define MFD_ALLOW_SEALING 2u
 #endif
 #ifndef RWF_DSYNC
 #define RWF_DSYNC 0x2

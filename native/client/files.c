@@ -22,7 +22,7 @@
 
 _Atomic(penstock_file*) penstock_files[PENSTOCK_DESCRIPTORS];
 
-static _Atomic uint8_t own[PENSTOCK_DESCRIPTORS];
+static _Atomic uint64_t own[PENSTOCK_DESCRIPTORS];  // as of penstock_socket_of
 static _Atomic uint32_t pins[PENSTOCK_DESCRIPTORS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of `unused`
 static penstock_file* unused;
@@ -62,11 +62,22 @@ static void recycle(penstock_file* file) {
   pthread_mutex_unlock(&lock);
 }
 
-int penstock_release(penstock_file* file) {
-  if (atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1) return 0;
-  if (!penstock_enter()) return 0;  // better a little lost memory than a hanging handler
+static bool was_last(penstock_file* file) {
+  return atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) == 1;
+}
+
+static int discard(penstock_file* file) {
   const int error = penstock_close_everywhere(file);
   recycle(file);
+  return error;
+}
+
+int penstock_release_inside(penstock_file* file) { return was_last(file) ? discard(file) : 0; }
+
+int penstock_release(penstock_file* file) {
+  // Better a little lost memory than a hanging handler.
+  if (!was_last(file) || !penstock_enter()) return 0;
+  const int error = discard(file);
   penstock_leave();
   return error;
 }
@@ -203,7 +214,9 @@ penstock_file* penstock_closing(int fd) {
 
 int penstock_closed_unseen(int fd, penstock_file* held) {
   penstock_file* expected = held;
-  if (atomic_compare_exchange_strong(&penstock_files[fd], &expected, NULL)) penstock_release(held);
+  if (!penstock_is_other_process() &&
+      atomic_compare_exchange_strong(&penstock_files[fd], &expected, NULL))
+    penstock_release(held);
   return penstock_release(held);
 }
 
@@ -276,13 +289,28 @@ void penstock_learn_descriptors(void) {
   syscall(SYS_close, directory);
 }
 
-bool penstock_is_own(int fd) {
-  return fd >= 0 && fd < PENSTOCK_DESCRIPTORS &&
-         atomic_load_explicit(&own[fd], memory_order_relaxed) != 0;
+uint64_t penstock_socket_of(int fd) {
+  struct stat status;
+  return penstock_status(fd, &status) && S_ISSOCK(status.st_mode) ? (uint64_t)status.st_ino : 0;
 }
 
-void penstock_set_own(int fd, bool is) {
-  atomic_store_explicit(&own[fd], is, memory_order_relaxed);
+bool penstock_is_own(int fd) {
+  if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS) return false;
+  const uint64_t socket = atomic_load_explicit(&own[fd], memory_order_relaxed);
+  if (socket == 0) return false;
+  const int error = errno;
+  const bool is = penstock_socket_of(fd) == socket;
+  errno = error;
+  return is;
+}
+
+void penstock_disown(int fd, uint64_t socket) {
+  atomic_compare_exchange_strong(&own[fd], &socket, 0);
+}
+
+void penstock_close_own(int fd, uint64_t socket) {
+  penstock_disown(fd, socket);
+  if (penstock_socket_of(fd) == socket) syscall(SYS_close, fd);
 }
 
 int penstock_keep(int fd) {
@@ -296,6 +324,6 @@ int penstock_keep(int fd) {
   syscall(SYS_close, fd);
   if (kept >= PENSTOCK_DESCRIPTORS) syscall(SYS_close, kept);
   if (kept < 0 || kept >= PENSTOCK_DESCRIPTORS) return -1;
-  penstock_set_own((int)kept, true);
+  atomic_store_explicit(&own[kept], penstock_socket_of((int)kept), memory_order_relaxed);
   return (int)kept;
 }

@@ -80,6 +80,10 @@ void penstock_unpin(int fd);
 penstock_file* penstock_hold(int fd);
 int penstock_release(penstock_file* file);
 
+// From inside penstock_enter, which is where to hold a file: a handler that forks finds what this
+// thread holds counted in neither process.
+int penstock_release_inside(penstock_file* file);
+
 // The managed root that a descriptor's file lies below, and its path from there; -1: none.
 int penstock_path(const penstock_control* page, int fd, char* path, const char** below);
 
@@ -97,9 +101,12 @@ int penstock_highest(void);
 void penstock_files_fork(bool begins);
 void penstock_files_forked(void);
 
-// The library's own descriptors, which programs neither see nor close.
+// The library's own descriptors, all sockets, which programs neither see nor close; but one may
+// have closed a number past us, and use it for a file of its own.
 bool penstock_is_own(int fd);
-void penstock_set_own(int fd, bool own);
-int penstock_keep(int fd);  // moves it out of the program's way; -1 if there is no room
+int penstock_keep(int fd);            // moves it out of the program's way; -1 if there is no room
+uint64_t penstock_socket_of(int fd);  // by which it is known again; 0: it is no socket
+void penstock_disown(int fd, uint64_t socket);
+void penstock_close_own(int fd, uint64_t socket);
 
 #endif

@@ -5,6 +5,7 @@
 #define PENSTOCK_FORWARD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/uio.h>
 
 #include "files.h"
@@ -21,6 +22,11 @@ typedef struct {
   int flags;  // RWF_*
   size_t bytes;
 } penstock_call;
+
+// The bytes of a program's vector, unless the kernel will refuse it or we are retired. It may be
+// anywhere, and we must not crash where the kernel returns an error.
+#define PENSTOCK_REFUSED_VECTOR SIZE_MAX
+size_t penstock_vector_bytes(const struct iovec* pieces, int count);
 
 // Do the call through the job's I/O nodes. False: it is the caller's to do, with the permission
 // that it got, if any; penstock_done follows then. Sets errno with a result of -1.

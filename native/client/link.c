@@ -71,6 +71,7 @@ bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_
       penstock_keep((int)syscall(SYS_socket, to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (fd < 0) return false;
   link->fd = fd;
+  link->socket = penstock_socket_of(fd);
   const struct timeval most = {(time_t)(patience / UINT64_C(1000000000)),
                                (suseconds_t)(patience % UINT64_C(1000000000) / 1000)};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
@@ -82,18 +83,16 @@ bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_
 }
 
 void penstock_link_close(penstock_link* link) {
-  if (link->fd >= 0) {
-    penstock_set_own(link->fd, false);
-    syscall(SYS_close, link->fd);
-  }
+  if (link->fd >= 0) penstock_close_own(link->fd, link->socket);
   link->fd = -1;
 }
 
 void penstock_link_move(penstock_link* link) {
   const int before = link->fd;
-  const int copy = penstock_keep((int)syscall(SYS_fcntl, before, F_DUPFD_CLOEXEC, before + 1));
-  penstock_set_own(before, false);
-  link->fd = copy;  // -1: found broken, and done without
+  link->fd = -1;  // found broken, and done without
+  if (penstock_socket_of(before) == link->socket)
+    link->fd = penstock_keep((int)syscall(SYS_fcntl, before, F_DUPFD_CLOEXEC, before + 1));
+  penstock_disown(before, link->socket);
 }
 
 // Sends all of a message, or an incomplete one, on which the I/O node does not act.
@@ -229,7 +228,9 @@ enum penstock_answer penstock_link_ask(penstock_link* link, const penstock_reque
   link->request.magic = PENSTOCK_WIRE_MAGIC;
   link->request.number = ++link->number;
   link->received = 0;
-  if (!send_request(link, parcel)) return PENSTOCK_HUNG_UP;
+  // What is said here may be files' data: to nobody else.
+  if (penstock_socket_of(link->fd) != link->socket || !send_request(link, parcel))
+    return PENSTOCK_HUNG_UP;
   return penstock_link_wait(link, parcel, result);
 }
 

@@ -12,7 +12,8 @@
 #include "wire.h"
 
 typedef struct {
-  int fd;  // -1: closed
+  int fd;           // -1: closed
+  uint64_t socket;  // by which its number is known to be still ours
   uint64_t patience;
   uint32_t number;  // of requests so far
   // State of the answer that is being received.

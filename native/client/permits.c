@@ -1,4 +1,5 @@
-// Raw system calls, as in link.c.
+// Raw system calls, as in link.c. Every function that takes the lock runs from inside
+// penstock_enter.
 
 #define _GNU_SOURCE
 #include "permits.h"
@@ -22,6 +23,7 @@
 #include "forward.h"
 #include "nodes.h"
 #include "process.h"
+#include "real.h"
 #include "slots.h"
 
 #define MOST_CONNECTIONS 16u  // of this process to one I/O node, of PENSTOCK_PERMITS threads each
@@ -33,12 +35,14 @@
 
 typedef struct connection connection;
 
-// What one thread may do without asking, at one I/O node. Written by its thread alone.
+// What one thread may do without asking, at one I/O node. Written by its thread alone; but a call
+// that a handler interrupted may come back to it when it is another thread's already, and then
+// spoils no more than what is counted.
 struct penstock_credit {
-  penstock_permit* shared;
+  penstock_permit* shared;  // these three never change
   connection* of;
   uint32_t index;        // among the permits of the connection
-  uint32_t number;       // of the last question
+  uint32_t number;       // of the last question; goes on where another thread takes over
   uint32_t terms;        // PENSTOCK_METERED
   uint32_t map_version;  // for which it is the one to use; odd: look
   uint32_t calls;
@@ -51,13 +55,12 @@ struct penstock_credit {
   _Atomic uint32_t owner;   // the thread's id; 0: none
 };
 
-// A connection's memory is used for connections alone, and its page stays until no thread has a
-// credit of it: a thread finds out by itself that its connection is gone.
+// A connection's memory is used for connections alone, and where its page was there is always
+// memory: a thread finds out by itself, and late, that its connection is gone.
 struct connection {
   penstock_node where;
-  int fd;           // -1: gone
+  _Atomic int fd;   // -1: gone
   uint64_t socket;  // inode, by which its number is known to be still ours
-  uint32_t owned;   // credits that threads have
   penstock_permit_page* page;
   connection* next;
   penstock_credit credit[PENSTOCK_PERMITS];
@@ -70,11 +73,15 @@ typedef struct {
 } absence;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of all below
-static connection* connections;
-static connection* unused;
+static connection* connections;                           // all that ever were
 static absence absences[PENSTOCK_MAP_NODES];
 
 static __thread penstock_credit* mine;  // the last one used first
+
+// A thread's end, of which the C library tells by a key. Found at run time, as older ones have it
+// in a library of its own; without it, the next thread that looks for a credit finds out.
+static pthread_key_t at_end;
+static int (*set_at_end)(pthread_key_t, const void*);
 
 static bool same(const penstock_node* a, const penstock_node* b) {
   return a->id == b->id && strncmp(a->address, b->address, sizeof a->address) == 0;
@@ -111,42 +118,45 @@ static void set_present(uint64_t id) {
 
 // ---- Connections, with the lock.
 
-static uint64_t inode_of(int fd) {
-  struct stat status;
-  return penstock_status(fd, &status) && S_ISSOCK(status.st_mode) ? (uint64_t)status.st_ino : 0;
-}
-
-static void recycle(connection* gone) {
-  if (gone->page != NULL) munmap(gone->page, sizeof *gone->page);
-  gone->page = NULL;
-  for (connection** at = &connections; *at != NULL; at = &(*at)->next) {
-    if (*at != gone) continue;
-    *at = gone->next;
-    break;
-  }
-  gone->next = unused;
-  unused = gone;
+// Memory of our own at these addresses, or anywhere, instead of what an I/O node shares.
+static void* own_page(void* at) {
+  return mmap(at, sizeof(penstock_permit_page), PROT_READ | PROT_WRITE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != NULL ? MAP_FIXED : 0), -1, 0);
 }
 
 static void hang_up(connection* with) {
-  if (with->fd >= 0) {
-    penstock_set_own(with->fd, false);
-    // A program may have closed it past us, and use the number for a file of its own.
-    if (inode_of(with->fd) == with->socket) syscall(SYS_close, with->fd);
-  }
-  with->fd = -1;
+  const int fd = atomic_exchange(&with->fd, -1);
+  if (fd < 0) return;
+  penstock_close_own(fd, with->socket);
+  own_page(with->page);
+}
+
+static bool has_ended(uint32_t thread) {
+  return syscall(SYS_tgkill, syscall(SYS_getpid), thread, 0) != 0 && errno == ESRCH;
+}
+
+static bool is_free(const penstock_credit* credit) {
+  const uint32_t owner = atomic_load_explicit(&credit->owner, memory_order_relaxed);
+  return owner == 0 || has_ended(owner);
 }
 
 static connection* new_connection(void) {
-  connection* fresh = unused;
-  if (fresh != NULL) {
-    unused = fresh->next;
-  } else {
-    fresh = mmap(NULL, sizeof *fresh, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fresh == MAP_FAILED) return NULL;
+  for (connection* gone = connections; gone != NULL; gone = gone->next) {
+    uint32_t k = 0;
+    while (gone->fd < 0 && k < PENSTOCK_PERMITS && is_free(&gone->credit[k])) ++k;
+    if (k == PENSTOCK_PERMITS) return gone;
   }
-  memset(fresh, 0, sizeof *fresh);
+  connection* fresh =
+      mmap(NULL, sizeof *fresh, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* page = own_page(NULL);
+  if (fresh == MAP_FAILED || page == MAP_FAILED) return NULL;
+  fresh->page = page;
   fresh->fd = -1;
+  for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k)
+    fresh->credit[k] =
+        (penstock_credit){.shared = &fresh->page->permit[k], .of = fresh, .index = k};
+  fresh->next = connections;
+  connections = fresh;
   return fresh;
 }
 
@@ -160,17 +170,16 @@ static int dial(const penstock_node* where, uint64_t patience) {
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
   if (syscall(SYS_connect, fd, &to, sizeof to) == 0) return fd;
-  penstock_set_own(fd, false);
-  syscall(SYS_close, fd);
+  penstock_close_own(fd, penstock_socket_of(fd));
   return -1;
 }
 
-// The page that comes with the answer to the greeting; NULL: none came.
-static penstock_permit_page* greet(int fd, const char* job, uint64_t node) {
+// The answer to the greeting brings the page.
+static bool greet(int fd, const char* job, uint64_t node, penstock_permit_page* at) {
   penstock_permit_hello hello = {PENSTOCK_PERMIT_MAGIC, (uint32_t)syscall(SYS_getpid), {0}};
   memcpy(hello.job, job, sizeof hello.job);
   if (syscall(SYS_sendto, fd, &hello, sizeof hello, MSG_NOSIGNAL, NULL, 0) != sizeof hello)
-    return NULL;
+    return false;
   penstock_permit_welcome welcome = {0};
   union {
     char bytes[CMSG_SPACE(sizeof(int))];
@@ -181,73 +190,62 @@ static penstock_permit_page* greet(int fd, const char* job, uint64_t node) {
                            .msg_iovlen = 1,
                            .msg_control = ancillary.bytes,
                            .msg_controllen = sizeof ancillary.bytes};
-  if (syscall(SYS_recvmsg, fd, &message, MSG_CMSG_CLOEXEC) != sizeof welcome) return NULL;
+  if (syscall(SYS_recvmsg, fd, &message, MSG_CMSG_CLOEXEC) != sizeof welcome) return false;
   const struct cmsghdr* given = CMSG_FIRSTHDR(&message);
-  if (given == NULL || given->cmsg_type != SCM_RIGHTS) return NULL;
+  if (given == NULL || given->cmsg_type != SCM_RIGHTS) return false;
   int memory;
   memcpy(&memory, CMSG_DATA(given), sizeof memory);
   struct stat status;
   void* page = MAP_FAILED;
   if (welcome.magic == PENSTOCK_PERMIT_MAGIC && (node == 0 || welcome.node == node) &&
       penstock_status(memory, &status) && (size_t)status.st_size >= sizeof(penstock_permit_page))
-    page = mmap(NULL, sizeof(penstock_permit_page), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    page = mmap(at, sizeof(penstock_permit_page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                memory, 0);
   syscall(SYS_close, memory);
-  if (page == MAP_FAILED) return NULL;
-  madvise(page, sizeof(penstock_permit_page), MADV_DONTFORK);
-  return page;
+  return page != MAP_FAILED;
 }
 
 static connection* connect_to(const penstock_control* page, const penstock_node* where) {
   connection* fresh = new_connection();
   if (fresh == NULL) return NULL;
+  for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k)
+    atomic_store_explicit(&fresh->credit[k].owner, 0, memory_order_relaxed);
   fresh->where = *where;
   fresh->fd = dial(where, page->patience);
-  if (fresh->fd >= 0) {
-    fresh->socket = inode_of(fresh->fd);
-    fresh->page = greet(fresh->fd, page->job, where->id);
-  }
-  fresh->next = connections;
-  connections = fresh;
-  if (fresh->page != NULL) return fresh;
+  if (fresh->fd < 0) return NULL;
+  fresh->socket = penstock_socket_of(fresh->fd);
+  if (greet(fresh->fd, page->job, where->id, fresh->page)) return fresh;
   hang_up(fresh);
-  recycle(fresh);
   return NULL;
 }
 
 // ---- Which credit is this thread's, with the lock.
 
-static bool has_ended(uint32_t thread) {
-  return syscall(SYS_tgkill, syscall(SYS_getpid), thread, 0) != 0 && errno == ESRCH;
-}
-
 static penstock_credit* free_credit(connection* of, uint32_t me) {
   for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k) {
     penstock_credit* credit = &of->credit[k];
-    const uint32_t owner = atomic_load_explicit(&credit->owner, memory_order_relaxed);
-    if (owner != 0 && owner != me && !has_ended(owner)) continue;
-    if (owner == 0) ++of->owned;
-    const uint32_t number = credit->number;
-    *credit = (penstock_credit){.shared = &of->page->permit[k], .of = of, .index = k};
-    credit->number = number;  // a late answer to the one before is not taken for ours
+    // With our own id: of a thread that had it before us.
+    if (atomic_load_explicit(&credit->owner, memory_order_relaxed) != me && !is_free(credit))
+      continue;
+    credit->calls = credit->duration = credit->map_version = 0;
+    credit->bytes = credit->until = 0;
+    credit->beside = NULL;
     atomic_store_explicit(&credit->owner, me, memory_order_relaxed);
     return credit;
   }
   return NULL;
 }
 
-// Give up those whose connection is gone, but for a call that this one interrupted.
 static void drop_broken(void) {
   penstock_credit** at = &mine;
   while (*at != NULL) {
-    connection* of = (*at)->of;
-    if (of->fd >= 0 || (*at)->shared->in_call != 0) {
-      at = &(*at)->next;
+    penstock_credit* credit = *at;
+    if (credit->of->fd >= 0) {
+      at = &credit->next;
       continue;
     }
-    penstock_credit* broken = *at;
-    *at = broken->next;
-    atomic_store_explicit(&broken->owner, 0, memory_order_relaxed);
-    if (--of->owned == 0) recycle(of);
+    *at = credit->next;
+    atomic_store_explicit(&credit->owner, 0, memory_order_relaxed);
   }
 }
 
@@ -282,6 +280,7 @@ static penstock_credit* claim(const penstock_control* page, const penstock_node*
   if (credit == NULL) return NULL;
   credit->next = mine;
   mine = credit;
+  if (set_at_end != NULL) set_at_end(at_end, credit);
   return credit;
 }
 
@@ -305,12 +304,13 @@ static uint64_t name_of(int fd) {
 static bool send_message(const penstock_credit* credit, const penstock_permit_message* message,
                          int flags) {
   const int fd = credit->of->fd;
-  return fd >= 0 && inode_of(fd) == credit->of->socket &&
+  return fd >= 0 && penstock_socket_of(fd) == credit->of->socket &&
          syscall(SYS_sendto, fd, message, sizeof *message, MSG_NOSIGNAL | flags, NULL, 0) ==
              (long)sizeof *message;
 }
 
 static bool has_hung_up(int fd) {
+  if (fd < 0) return true;  // another thread found out
   struct pollfd socket = {.fd = fd, .events = POLLRDHUP};
   const struct timespec at_once = {0, 0};
   return syscall(SYS_ppoll, &socket, 1, &at_once, NULL, 0) > 0 && socket.revents != 0;
@@ -332,16 +332,16 @@ static enum answer await_answer(const penstock_control* page, const penstock_cre
   }
   __atomic_store_n(&shared->sleeps, 1, __ATOMIC_SEQ_CST);
   const uint64_t began = penstock_now();
-  uint64_t heard = began, look = FIRST_LOOK;
+  uint64_t last_beat = began, look = FIRST_LOOK;
   uint32_t beat = __atomic_load_n(&shared->heartbeat, __ATOMIC_RELAXED);
   bool gone = false, queued = false;
   while (!is_answered(credit) && !gone) {
     const uint64_t time = penstock_now();
     const uint32_t now = __atomic_load_n(&shared->heartbeat, __ATOMIC_RELAXED);
-    queued = now != beat || (queued && time - heard < page->patience);
-    if (now != beat) heard = time;
+    queued = now != beat || (queued && time - last_beat < page->patience);
+    if (now != beat) last_beat = time;
     beat = now;
-    if (time - heard >= page->patience || time - began >= page->longest_wait) break;
+    if (time - last_beat >= page->patience || time - began >= page->longest_wait) break;
     const uint32_t answered = __atomic_load_n(&shared->answered, __ATOMIC_SEQ_CST);
     if (answered == credit->number) break;
     const struct timespec timeout = {0, (long)look};
@@ -350,7 +350,7 @@ static enum answer await_answer(const penstock_control* page, const penstock_cre
       continue;
     look = 2 * look < SELDOM_LOOK ? 2 * look : SELDOM_LOOK;
     gone = has_hung_up(credit->of->fd);
-    penstock_let_die();
+    if (penstock_let_die()) break;
   }
   __atomic_store_n(&shared->sleeps, 0, __ATOMIC_RELAXED);
   if (is_answered(credit)) return ANSWERED;
@@ -369,6 +369,8 @@ static bool ask(const penstock_control* page, penstock_credit* credit, const pen
                 size_t bytes) {
   credit->calls = 0;
   if (++credit->number == 0) credit->number = 1;
+  // A handler jumped out of an earlier call. If it only interrupted one, that is short of the mark.
+  __atomic_store_n(&credit->shared->in_call, 0, __ATOMIC_RELEASE);
   int64_t offset = wish->offset;
   if (offset == PENSTOCK_AT_POSITION) offset = syscall(SYS_lseek, wish->fd, 0, SEEK_CUR);
   const penstock_permit_message message = {.message = PENSTOCK_ASK,
@@ -401,8 +403,10 @@ static bool begin(penstock_credit* credit, size_t bytes, uint32_t* before) {
     credit->calls = 0;
     return false;
   }
-  credit->bytes -= bytes < credit->bytes ? bytes : credit->bytes;
-  --credit->calls;
+  const uint64_t had = credit->bytes;
+  credit->bytes = had - (bytes < had ? bytes : had);
+  const uint32_t calls = credit->calls;  // fewer than it had, where a handler made calls just now
+  credit->calls = calls - (calls > 0);
   return true;
 }
 
@@ -436,11 +440,12 @@ static penstock_credit* permission_at(const penstock_control* page, const pensto
   penstock_credit* credit = credit_at(page, where);
   if (credit == NULL) return NULL;
   if (covers(credit, bytes) && begin(credit, bytes, before)) return credit;
-  // A recall that overtakes the answer is as good as an answer that was never used: ask once more.
-  for (int tries = 0; tries < 2; ++tries) {
+  // A credit that was recalled before we woke up, on a busy machine, was never used: ask again.
+  const uint64_t began = penstock_now();
+  do {
     if (!ask(page, credit, wish, bytes)) return NULL;
     if (begin(credit, bytes, before)) return credit;
-  }
+  } while (penstock_now() - began < page->longest_wait);
   return NULL;
 }
 
@@ -481,7 +486,6 @@ static penstock_credit* over_stripes(const penstock_control* page, const penstoc
 
 enum penstock_permission penstock_ask_permission(const penstock_control* page,
                                                  const penstock_wish* wish, penstock_grant* grant) {
-  if (penstock_is_other_process()) return PENSTOCK_REFUSED;
   *grant = (penstock_grant){0};
   penstock_route route = {0};
   uint32_t asked;
@@ -516,18 +520,21 @@ static void record(penstock_credit* credit, const penstock_wish* wish, int64_t o
   __atomic_store_n(&shared->calls_made, count + 1, __ATOMIC_RELEASE);
 }
 
+static void give_back(penstock_credit* credit) {
+  credit->calls = 0;
+  const penstock_permit_message message = {
+      .message = PENSTOCK_GIVE_BACK, .permit = credit->index, .number = credit->number};
+  // Where the socket is full, the I/O node sees in the page that no call is under way.
+  send_message(credit, &message, MSG_DONTWAIT);
+}
+
 static void finish(penstock_credit* credit, uint32_t before, size_t bytes) {
   penstock_permit* shared = credit->shared;
   __atomic_store_n(&shared->in_call, before, __ATOMIC_RELEASE);
   const bool recalled = __atomic_load_n(&shared->recalled, __ATOMIC_ACQUIRE) == credit->number;
   const bool used_up = (credit->terms & PENSTOCK_METERED) != 0 &&
                        (credit->calls == 0 || credit->bytes < bytes || credit->bytes == 0);
-  if (!recalled && !used_up) return;
-  credit->calls = 0;
-  const penstock_permit_message message = {
-      .message = PENSTOCK_GIVE_BACK, .permit = credit->index, .number = credit->number};
-  // Where the socket is full, the I/O node sees in the page that no call is under way.
-  send_message(credit, &message, MSG_DONTWAIT);
+  if (recalled || used_up) give_back(credit);
 }
 
 static void end_part(penstock_credit* credit, uint32_t before, const penstock_wish* wish,
@@ -539,8 +546,7 @@ static void end_part(penstock_credit* credit, uint32_t before, const penstock_wi
 
 size_t penstock_end_grant(const penstock_grant* grant, const penstock_wish* wish, ssize_t result) {
   penstock_credit* credit = grant->credit;
-  // A handler may have found the connection gone, and given the credit up.
-  if (credit == NULL || credit->shared == NULL) return 0;
+  if (credit == NULL) return 0;
   const int error = errno;
   if (grant->began != 0) {
     const uint64_t units = (penstock_now() - grant->began) / 64;
@@ -568,6 +574,29 @@ size_t penstock_end_grant(const penstock_grant* grant, const penstock_wish* wish
   return permitted;
 }
 
+// ---- The end of a thread, which may have been cancelled in a call.
+
+static void thread_ends(void* value) {
+  (void)value;
+  if (mine == NULL || penstock_retired() || !penstock_enter()) return;
+  pthread_mutex_lock(&lock);
+  for (penstock_credit* credit = mine; credit != NULL; credit = credit->next) {
+    __atomic_store_n(&credit->shared->in_call, 0, __ATOMIC_RELEASE);
+    give_back(credit);
+    atomic_store_explicit(&credit->owner, 0, memory_order_relaxed);
+  }
+  mine = NULL;
+  pthread_mutex_unlock(&lock);
+  penstock_leave();
+}
+
+void penstock_permits_start(void) {
+  int (*create)(pthread_key_t*, void (*)(void*));
+  *(void**)&create = penstock_find("pthread_key_create");
+  if (create == NULL || create(&at_end, thread_ends) != 0) return;
+  *(void**)&set_at_end = penstock_find("pthread_setspecific");
+}
+
 // ---- The descriptor table, and fork.
 
 void penstock_permits_give_up_number(int fd) {
@@ -575,7 +604,7 @@ void penstock_permits_give_up_number(int fd) {
   for (connection* c = connections; c != NULL; c = c->next) {
     if (c->fd != fd) continue;
     c->fd = penstock_keep((int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, fd + 1));
-    penstock_set_own(fd, false);
+    penstock_disown(fd, c->socket);
   }
   pthread_mutex_unlock(&lock);
 }
@@ -587,14 +616,13 @@ void penstock_permits_fork(bool begins) {
     pthread_mutex_unlock(&lock);
 }
 
-// The child has neither our pages nor our other threads, and its copies of our connections would
-// keep them open after we have gone.
+// The child's copies of our connections would keep them open after we have gone. A handler that
+// forks comes back in the child too, into a call of its parent's permission.
 void penstock_permits_forked(void) {
   mine = NULL;
-  while (connections != NULL) {
-    connection* inherited = connections;
+  for (connection* inherited = connections; inherited != NULL; inherited = inherited->next) {
     hang_up(inherited);
-    inherited->page = NULL;
-    recycle(inherited);
+    for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k)
+      atomic_store_explicit(&inherited->credit[k].owner, 0, memory_order_relaxed);
   }
 }

@@ -1,7 +1,8 @@
 // Permission of an I/O node on this host: a thread asks, and then makes its calls itself.
 //
 // Most calls find a credit that is still good and ask nobody: this takes no lock and no system
-// call, and leaves nothing behind where a handler or a cancellation jumps out of the call.
+// call. A handler may run, fork, or jump away at any point of such a call, and a cancellation end
+// it: what it was about to touch then stays memory of a credit, if another thread's.
 
 #ifndef PENSTOCK_PERMITS_H
 #define PENSTOCK_PERMITS_H
@@ -51,6 +52,9 @@ size_t penstock_end_grant(const penstock_grant* grant, const penstock_wish* wish
 
 // The program wants this very number for a descriptor of its own. From inside.
 void penstock_permits_give_up_number(int fd);
+
+// Before all others.
+void penstock_permits_start(void);
 
 void penstock_permits_fork(bool begins);
 void penstock_permits_forked(void);

@@ -21,6 +21,7 @@
 #include "gate.h"
 #include "locks.h"
 #include "nodes.h"
+#include "permits.h"
 #include "real.h"
 #include "slots.h"
 #include "streams.h"
@@ -59,7 +60,7 @@ bool penstock_is_other_process(void) {
 }
 
 bool penstock_enter(void) {
-  if (inside || penstock_is_copy()) return false;
+  if (inside || penstock_is_copy() || penstock_is_other_process()) return false;
   const uint64_t waiting = ~PENSTOCK_FAULTS;
   if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &waiting, &blocked, sizeof waiting) != 0) return false;
   inside = true;
@@ -73,17 +74,21 @@ void penstock_leave(void) {
 
 bool penstock_inside(void) { return inside; }
 
-void penstock_let_die(void) {
-  static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+bool penstock_let_die(void) {
+  static const int stops[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
   uint64_t pending = 0;
+  bool told = false;
   syscall(SYS_rt_sigpending, &pending, sizeof pending);
-  for (size_t k = 0; k < sizeof fatal / sizeof *fatal; ++k) {
+  for (size_t k = 0; k < sizeof stops / sizeof *stops; ++k) {
     struct sigaction action;
-    if ((pending & ~blocked & PENSTOCK_BIT(fatal[k])) != 0 &&
-        sigaction(fatal[k], NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
+    if ((pending & ~blocked & PENSTOCK_BIT(stops[k])) == 0 ||
+        sigaction(stops[k], NULL, &action) != 0 || action.sa_handler == SIG_IGN)
+      continue;
+    told = true;
+    if (action.sa_handler == SIG_DFL && stops[k] != SIGTSTP)
       syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, NULL, sizeof blocked);
-    }
   }
+  return told;
 }
 
 uint64_t penstock_ordinal(void) {
@@ -101,8 +106,9 @@ static void recognise_self(void) {
   if (original != NULL) atomic_store_explicit(original, true, memory_order_relaxed);
 }
 
+// Until fork has ended, no handler runs: it would wait for locks that its own thread has.
 static void fork_begins(void) {
-  forks_unprepared = inside;
+  forks_unprepared = !penstock_enter();
   if (forks_unprepared) return;
   penstock_files_fork(true);
   penstock_locks_fork(true);
@@ -114,10 +120,12 @@ static void fork_ended(void) {
   penstock_nodes_fork(false);
   penstock_locks_fork(false);
   penstock_files_fork(false);
+  penstock_leave();
 }
 
 static void forked(void) {
-  // A signal handler forked while we held state: that child passes everything through for good.
+  // The handler of a fault forked while we held state, or a copy did: that child passes everything
+  // through for good.
   if (forks_unprepared) penstock_retire();
   recognise_self();
   atomic_store_explicit(&ordinal, 0, memory_order_relaxed);
@@ -158,7 +166,7 @@ static bool greet(int fd, penstock_welcome* welcome, int pages[2]) {
   union {
     char bytes[CMSG_SPACE(2 * sizeof(int))];
     struct cmsghdr aligned;
-  } ancillary;
+  } ancillary = {{0}};
   struct iovec piece = {welcome, sizeof *welcome};
   struct msghdr message = {.msg_iov = &piece,
                            .msg_iovlen = 1,
@@ -219,6 +227,20 @@ static void attach(const char* agent) {
   syscall(SYS_close, fd);
 }
 
+// What pthread_atfork is made of in glibc. As it is linked into us, it would keep us out of musl.
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void*)
+    __attribute__((weak));
+extern void* __dso_handle;
+
+static void watch_fork(void) {
+  int (*at_fork)(void (*)(void), void (*)(void), void (*)(void));
+  *(void**)&at_fork = penstock_find("pthread_atfork");
+  if (__register_atfork != NULL)
+    __register_atfork(fork_begins, fork_ended, forked, __dso_handle);
+  else if (at_fork != NULL)
+    at_fork(fork_begins, fork_ended, forked);
+}
+
 __attribute__((constructor)) static void start(void) {
   const int error = errno;
   penstock_real();
@@ -231,8 +253,9 @@ __attribute__((constructor)) static void start(void) {
     attach(agent);
     if (penstock_active() != NULL) {
       penstock_forget_calls_before_exec();
-      pthread_atfork(fork_begins, fork_ended, forked);
+      watch_fork();
       penstock_limited();
+      penstock_permits_start();
       penstock_learn_descriptors();
       penstock_streams_start();
     }

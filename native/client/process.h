@@ -27,8 +27,9 @@ bool penstock_is_other_process(void);
 
 // Around all that takes a lock of ours or talks to an I/O node. Signals wait until it is over, as
 // they do while the kernel reads or writes a file: a handler could jump away with what we hold, and
-// cancellation is a signal too. False: this is a handler that a fault in between called, or a copy.
-// Then go straight to the kernel.
+// cancellation is a signal too. False: this is a handler that a fault in between called, a copy, or
+// a child of vfork, whose death would leave its parent's thread inside. Then go straight to the
+// kernel.
 bool penstock_enter(void);
 void penstock_leave(void);
 
@@ -40,8 +41,9 @@ bool penstock_inside(void);
   (PENSTOCK_BIT(SIGSEGV) | PENSTOCK_BIT(SIGBUS) | PENSTOCK_BIT(SIGFPE) | PENSTOCK_BIT(SIGILL) | \
    PENSTOCK_BIT(SIGTRAP) | PENSTOCK_BIT(SIGSYS))
 
-// For a wait that may be long: a signal that would end the process may do so.
-void penstock_let_die(void);
+// For a wait that may be long: a signal that would end the process may do so. True: the program is
+// told to end or to stop in a way that it handles itself once the wait is over.
+bool penstock_let_die(void);
 
 // From now on this process passes through, and makes no system call of its own.
 void penstock_retire(void);

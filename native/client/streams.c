@@ -1,6 +1,7 @@
 // A stream of ours is a cookie stream around the native one that the C library opened: it reads and
 // writes through the calls, and the native one lends it its descriptor's number and what it needs
-// to become wide. A stream that turns wide is then a native one, and direct.
+// to become wide. A stream that turns wide is then a native one, and direct. This takes glibc's
+// kind of stream: under musl they all stay as they are.
 
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
@@ -20,6 +21,15 @@
 #include "real.h"
 
 #define EXPORT __attribute__((visibility("default")))
+
+extern const char* gnu_get_libc_version(void) __attribute__((weak));
+
+static int number_of(FILE* stream) {
+  const int error = errno;
+  const int fd = fileno(stream);
+  errno = error;
+  return fd;
+}
 
 typedef struct {
   FILE* native;
@@ -89,7 +99,8 @@ static FILE* around(FILE* native, const char* mode, bool lent) {
 // for update: over a cookie, the C library loses its place when it seeks between a write and a
 // read.
 static FILE* ours(FILE* native, const char* mode) {
-  if (native == NULL || !penstock_managed(native->_fileno) || strpbrk(mode, "+,") != NULL)
+  if (native == NULL || gnu_get_libc_version == NULL || !penstock_managed(native->_fileno) ||
+      strpbrk(mode, "+,") != NULL)
     return native;
   const int error = errno;
   FILE* stream = around(native, mode, false);
@@ -97,11 +108,11 @@ static FILE* ours(FILE* native, const char* mode) {
   return stream != NULL ? stream : native;
 }
 
-#define FOPEN(name)                                       \
-  EXPORT FILE* name(const char* path, const char* mode) { \
-    FILE* native = penstock_real()->name(path, mode);     \
-    if (native != NULL) penstock_opened(native->_fileno); \
-    return ours(native, mode);                            \
+#define FOPEN(name)                                         \
+  EXPORT FILE* name(const char* path, const char* mode) {   \
+    FILE* native = penstock_real()->name(path, mode);       \
+    if (native != NULL) penstock_opened(number_of(native)); \
+    return ours(native, mode);                              \
   }
 FOPEN(fopen)
 FOPEN(fopen64)
@@ -113,12 +124,12 @@ EXPORT FILE* fdopen(int fd, const char* mode) {
 // It turns any stream into a native one, in place, and direct. A cookie and its lender stay behind.
 #define FREOPEN(name)                                                   \
   EXPORT FILE* name(const char* path, const char* mode, FILE* stream) { \
-    const int fd = stream->_fileno;                                     \
+    const int fd = number_of(stream);                                   \
     penstock_file* file = penstock_hold(fd);                            \
     FILE* native = penstock_real()->name(path, mode, stream);           \
     const int error = errno;                                            \
     if (file != NULL) penstock_closed_unseen(fd, file);                 \
-    if (native != NULL) penstock_opened(native->_fileno);               \
+    if (native != NULL) penstock_opened(number_of(native));             \
     errno = error;                                                      \
     return native;                                                      \
   }
@@ -127,7 +138,7 @@ FREOPEN(freopen64)
 
 // Of a native stream, or one that became so, the C library closes the descriptor unseen.
 EXPORT int fclose(FILE* stream) {
-  const int fd = stream->_fileno;
+  const int fd = number_of(stream);
   penstock_file* file = penstock_hold(fd);
   const int result = penstock_real()->fclose(stream);
   if (file == NULL) return result;
@@ -155,13 +166,17 @@ static void replace_output(void) {
 void penstock_streams_start(void) {
   // Where C++ is about, std::cout may have taken the native stream already: the two would mix up
   // their order.
-  if (penstock_managed(STDOUT_FILENO) && !penstock_defined("_ZSt4cout")) replace_output();
+  if (gnu_get_libc_version != NULL && penstock_managed(STDOUT_FILENO) &&
+      penstock_find("_ZSt4cout") == NULL)
+    replace_output();
 }
 
 // Shells redirect themselves for what they do without another process. Other programs may have kept
 // the old stream somewhere.
 void penstock_streams_redirected(void) {
   const char* name = program_invocation_short_name;
-  if (redirected || !penstock_managed(STDOUT_FILENO) || penstock_is_other_process()) return;
+  if (redirected || gnu_get_libc_version == NULL || !penstock_managed(STDOUT_FILENO) ||
+      penstock_is_other_process())
+    return;
   if (strcmp(name, "bash") == 0 || strcmp(name, "sh") == 0) replace_output();
 }

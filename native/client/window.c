@@ -32,9 +32,9 @@ void penstock_wrote(int fd, int64_t at, size_t bytes) {
   if (file != NULL) {
     penstock_wrote_inside(file, fd, at, bytes);
     penstock_unpin(fd);
+    penstock_release_inside(file);
   }
   penstock_leave();
-  if (file != NULL) penstock_release(file);
   errno = error;
 }
 
@@ -55,23 +55,21 @@ void penstock_drain_all(void) {
     penstock_drain(&file->dirty, fd);
     pthread_mutex_unlock(&file->dirtying);
     penstock_unpin(fd);
-    penstock_leave();  // releasing the last of a file enters by itself
-    penstock_release(file);
-    if (!penstock_enter()) return;
+    penstock_release_inside(file);
   }
   penstock_leave();
 }
 
 int penstock_late_error(int fd) {
+  if (!penstock_enter()) return 0;
   penstock_file* file = penstock_hold(fd);
-  if (file == NULL) return 0;
   int error = 0;
-  if (penstock_enter()) {
+  if (file != NULL) {
     pthread_mutex_lock(&file->dirtying);
     error = penstock_take_error(&file->dirty);
     pthread_mutex_unlock(&file->dirtying);
-    penstock_leave();
+    penstock_release_inside(file);
   }
-  penstock_release(file);
+  penstock_leave();
   return error;
 }

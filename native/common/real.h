@@ -92,7 +92,7 @@ struct penstock_real {
 // The table, filled on first use: constructors of other libraries may call us before our own.
 const struct penstock_real* penstock_real(void);
 
-// Does any library of this process define the symbol?
-bool penstock_defined(const char* symbol);
+// A symbol that a library of this process defines, or NULL.
+void* penstock_find(const char* symbol);
 
 #endif

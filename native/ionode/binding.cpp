@@ -60,12 +60,13 @@ void change(Settings& settings, std::uint64_t& stripe_size, const nb::dict& give
 
 std::shared_ptr<Node> make(std::uint32_t number, std::uint64_t id, bool all_users,
                            std::uint32_t connections, std::uint32_t handles, double patience,
-                           const nb::dict& settings) {
+                           std::uint64_t memory, const nb::dict& settings) {
   NodeOptions options;
   options.id = id;
   options.all_users = all_users;
   options.limits.connections = connections;
   options.limits.handles = handles;
+  options.limits.memory = memory;
   options.patience = static_cast<Time>(patience * 1e9);
   options.settings.io_node = number;
   change(options.settings, options.stripe_size, settings);
@@ -160,7 +161,7 @@ NB_MODULE(_ionode, m) {
   nb::class_<Node>(m, "Node")
       .def(nb::new_(&penstock::make), "number"_a, "id"_a, nb::kw_only(), "all_users"_a = false,
            "connections"_a = 4096, "handles"_a = 4096, "patience"_a = 30.0,
-           "settings"_a = nb::dict())
+           "memory"_a = penstock::Limits().memory, "settings"_a = nb::dict())
       .def("listen_unix", &Node::listen_unix, "path"_a)
       .def(
           "listen_tcp",

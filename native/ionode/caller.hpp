@@ -16,7 +16,12 @@
 namespace penstock {
 
 struct Caller : Peer {
-  Caller(int descriptor, uid_t uid) : Peer{Transport::local}, descriptor(descriptor), uid(uid) {}
+  Caller(int descriptor, uid_t uid, const Origin& origin, Quota::Share share)
+      : Peer{Transport::local},
+        descriptor(descriptor),
+        uid(uid),
+        origin(origin),
+        share(std::move(share)) {}
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
   ~Caller() {
@@ -27,11 +32,15 @@ struct Caller : Peer {
     return *reinterpret_cast<penstock_permit_page*>(page.data());
   }
 
-  // Its thread number `index`, which is below PENSTOCK_PERMITS.
-  Permit& permit(std::uint32_t index) {
+  // Its thread number `index`, which is below PENSTOCK_PERMITS. Null: its user has too many. What
+  // this process reads or writes of a page is charged to this process, hence the bound.
+  Permit* permit(std::uint32_t index, Quota& quota) {
     auto& permit = permits[index];
-    if (permit == nullptr) permit = std::make_unique<Permit>(*this, shared().permit[index], uid);
-    return *permit;
+    if (permit != nullptr) return permit.get();
+    Quota::Share share = quota.take(origin);
+    if (!share) return nullptr;
+    permit = std::make_unique<Permit>(*this, shared().permit[index], uid, std::move(share));
+    return permit.get();
   }
 
   // The observer's memory of a file. What a client calls its files is bounded.
@@ -40,11 +49,14 @@ struct Caller : Peer {
     return streams[file];
   }
 
-  static constexpr std::size_t most_streams = 4096;
+  static constexpr std::size_t most_streams = 256;
 
   int descriptor;  // -1: it has gone, and one of its permits is still queued
   const uid_t uid;
-  Time since = 0;  // accepted
+  const Origin origin;
+  const Quota::Share share;  // of descriptors
+  Quota::Share process;      // of pages
+  Time since = 0;            // accepted
   Mapping page;
   Group* group = nullptr;  // null: it has not said which job it is of
   std::array<std::unique_ptr<Permit>, PENSTOCK_PERMITS> permits;

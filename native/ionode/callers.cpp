@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "node.hpp"
@@ -17,6 +18,17 @@ constexpr std::uint64_t unnamed_jobs = std::uint64_t{1} << 62;
 // File numbers of the scheduler: those of carried requests are small.
 constexpr std::uint64_t permitted_files = std::uint64_t{1} << 63;
 
+// One message. What is no message of ours, or brings a descriptor along, which the kernel closes,
+// is of one byte.
+ssize_t receive_message(int descriptor, penstock_permit_hello& into) {
+  iovec part{&into, sizeof into};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  const ssize_t got = ::recvmsg(descriptor, &message, MSG_DONTWAIT);
+  return got > 0 && (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0 ? 1 : got;
+}
+
 }  // namespace
 
 // An event of a client; without the lock.
@@ -24,7 +36,7 @@ void Node::hear(Caller& caller, std::uint32_t events) {
   for (int k = 0; k < messages_at_once; ++k) {
     Heard heard;
     heard.caller = &caller;
-    const ssize_t got = ::recv(caller.descriptor, &heard.hello, sizeof heard.hello, MSG_DONTWAIT);
+    const ssize_t got = receive_message(caller.descriptor, heard.hello);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     heard.bytes = got > 0 ? static_cast<std::size_t>(got) : 0;
@@ -58,7 +70,13 @@ void Node::act_upon(const Heard& heard, Time now) {
     doom(caller);
     return;
   }
-  Permit& permit = caller.permit(message.permit);
+  Permit* const of_thread = caller.permit(message.permit, *permits_quota_);
+  if (of_thread == nullptr) {
+    ++counts_.refused;
+    doom(caller);
+    return;
+  }
+  Permit& permit = *of_thread;
   collect(permit);
   if (message.message == PENSTOCK_GIVE_BACK) {
     permits_.give_back(permit, message.number, *scheduler_);
@@ -73,9 +91,11 @@ void Node::act_upon(const Heard& heard, Time now) {
 
 bool Node::greet(Caller& caller, const penstock_permit_hello& hello) {
   if (hello.magic != PENSTOCK_PERMIT_MAGIC) return false;
+  caller.process = processes_->take(caller.origin);
+  if (!caller.process) return false;
   SharedPage page = make_permit_page();
   if (page.descriptor < 0) return false;
-  Group* group = sessions_.admit(hello.job, caller.uid);
+  Group* group = sessions_.admit(hello.job, caller.uid, caller.origin);
   const bool welcome =
       group != nullptr && welcome_caller(caller.descriptor, options_.id, page.descriptor);
   ::close(page.descriptor);
@@ -93,9 +113,16 @@ bool Node::greet(Caller& caller, const penstock_permit_hello& hello) {
 CreditRules Node::credit_rules() const { return {settings_.depth, settings_.scheduler != "fifo"}; }
 
 // Where there are several users, a job has a share of its own only by a name that the controller
-// gave out: a user's other jobs share as one, however many names they invent.
+// gave out. A user's other jobs share as one, however many names they invent, and have no share
+// beside a job that has one.
 std::uint64_t Node::share_of(const Group& group) const {
-  return is_known(group) ? group.id : unnamed_jobs | group.uid;
+  if (group.known) return group.id;
+  std::uint64_t first = unnamed_jobs | group.uid;
+  for (const auto& [key, other] : sessions_.groups()) {
+    if (other->uid == group.uid && other->connections > 0 && other->known)
+      first = std::min(first, other->id);
+  }
+  return first;
 }
 
 void Node::grant(const Batch& batch) {
@@ -104,7 +131,7 @@ void Node::grant(const Batch& batch) {
   if (batch.size() > 1) counts_.aggregated += batch.size();
   for (Request* request : batch) {
     Caller& caller = *static_cast<Permit&>(*request).caller;
-    if (--caller.queued == 0 && caller.descriptor < 0) callers_.erase(&caller);
+    if (--caller.queued == 0 && caller.descriptor < 0) doomed_callers_.push_back(&caller);
   }
 }
 
@@ -153,7 +180,7 @@ void Node::doom(Caller& caller) {
   }
   // The kernel takes it out of the epoll; events of this round may still name it.
   ::close(std::exchange(caller.descriptor, -1));
-  doomed_callers_.push_back(&caller);
+  if (caller.queued == 0) doomed_callers_.push_back(&caller);  // else `grant` does
   if (polling_) poke();
 }
 
@@ -162,9 +189,7 @@ void Node::close_doomed_callers(Lock& lock) {
   if (doomed_callers_.empty()) return;
   std::vector<std::unique_ptr<Caller>> closed;
   for (Caller* caller : std::exchange(doomed_callers_, {})) {
-    if (caller->queued > 0) continue;  // `grant` is the last to know it
     const auto entry = callers_.find(caller);
-    if (entry == callers_.end()) continue;
     closed.push_back(std::move(entry->second));
     callers_.erase(entry);
   }

@@ -134,12 +134,14 @@ Opened open_named(const Exchange& exchange, const std::vector<Root>& roots) {
 }  // namespace
 
 std::shared_ptr<OpenFile> open_file(Exchange& exchange, const std::vector<Root>& roots,
-                                    const std::shared_ptr<FileNumbers>& numbers) {
+                                    const std::shared_ptr<FileNumbers>& numbers,
+                                    Quota::Share share) {
   const Opened opened = open_named(exchange, roots);
   exchange.result = std::min<std::int64_t>(opened.descriptor, 0);
   if (opened.descriptor < 0) return nullptr;
   const FileNumbers::Key key{opened.is.st_dev, opened.is.st_ino, exchange.flags};
-  return std::make_shared<OpenFile>(static_cast<int>(opened.descriptor), key, numbers);
+  return std::make_shared<OpenFile>(static_cast<int>(opened.descriptor), key, numbers,
+                                    std::move(share));
 }
 
 void serve(const Batch& batch, std::uint64_t dirty_window) {

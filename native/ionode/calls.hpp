@@ -19,7 +19,8 @@ struct Root {
 
 // Opens the file of an OPEN below its root; `result` is 0, or the error number, negated.
 std::shared_ptr<OpenFile> open_file(Exchange& exchange, const std::vector<Root>& roots,
-                                    const std::shared_ptr<FileNumbers>& numbers);
+                                    const std::shared_ptr<FileNumbers>& numbers,
+                                    Quota::Share share);
 
 // Reads, writes or syncs: one call for all of a batch if that succeeds. Each request gets its own
 // result. Batches are what schedulers make them: see scheduler.hpp.

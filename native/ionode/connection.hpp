@@ -13,6 +13,7 @@
 
 #include "exchange.hpp"
 #include "peer.hpp"
+#include "quota.hpp"
 #include "sessions.hpp"
 
 namespace penstock {
@@ -62,8 +63,8 @@ enum class Phase : std::uint8_t {
 };
 
 struct Connection : Peer {
-  Connection(int descriptor, const Origin& origin)
-      : Peer{Transport::tcp}, descriptor(descriptor), origin(origin) {
+  Connection(int descriptor, const Origin& origin, Quota::Share share)
+      : Peer{Transport::tcp}, descriptor(descriptor), origin(origin), share(std::move(share)) {
     exchange.connection = this;
   }
   Connection(const Connection&) = delete;
@@ -73,6 +74,7 @@ struct Connection : Peer {
   const int descriptor;
   Parser parser;
   const Origin origin;
+  const Quota::Share share;  // of descriptors
   Session* session = nullptr;
   Group* group = nullptr;
   Exchange exchange;
@@ -89,6 +91,7 @@ struct Connection : Peer {
 
   Mapping payload;
   std::uint64_t payload_held = 0;  // bytes that count against its job
+  Quota::Share payload_share;      // and its host
   bool parked = false;             // waits for its job's requests to free memory
   std::atomic<bool> stalled{false};
   std::atomic<bool> input_waits{false};  // came while a reply was on its way

@@ -67,11 +67,11 @@ bool Node::greet(Connection& connection) {
   penstock_introduction introduction;
   std::memcpy(&introduction, connection.parser.follows().data(), sizeof introduction);
   if (!equal_secrets(introduction.token, token_)) return false;
-  const auto admitted = sessions_.admit(introduction, own_uid_);
+  const auto admitted = sessions_.admit(introduction, own_uid_, connection.origin);
   if (!admitted) return false;
   connection.session = admitted->session;
   connection.group = admitted->group;
-  if (admitted->new_group) weigh_group(*admitted->group);
+  weigh_group(*admitted->group);
   connection.exchange.group = admitted->group->id;
   strangers_.remove_if([&](const Stranger& stranger) { return stranger.peer == &connection; });
   connection.parser.introduce();

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -16,6 +17,8 @@
 #include <cstring>
 #include <system_error>
 #include <thread>
+
+#include "privileges.hpp"
 
 namespace penstock {
 namespace {
@@ -45,6 +48,14 @@ std::uint64_t boot_id() {
   return id;
 }
 
+std::uint64_t descriptors_for_clients(const Limits& limits) {
+  if (limits.descriptors != 0) return limits.descriptors;
+  constexpr rlim_t own = 64;  // of the process itself, and for a moment
+  rlimit most{};
+  ::getrlimit(RLIMIT_NOFILE, &most);
+  return most.rlim_cur > 2 * own ? most.rlim_cur - own : own;
+}
+
 auto until(double seconds) {
   return std::chrono::steady_clock::now() +
          std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
@@ -62,6 +73,10 @@ Node::Node(const NodeOptions& options)
     : options_(options),
       boot_(boot_id()),
       own_uid_(::geteuid()),
+      descriptors_(std::make_shared<Quota>(descriptors_for_clients(options.limits))),
+      processes_(std::make_shared<Quota>(options.limits.processes)),
+      permits_quota_(std::make_shared<Quota>(options.limits.permits)),
+      memory_(std::make_shared<Quota>(options.limits.memory)),
       settings_(options.settings),
       stripe_size_(options.stripe_size),
       stripes_(StripeMap::fixed(options.stripe_size, options.settings.servers)),
@@ -181,6 +196,7 @@ void Node::spawn() {
 
 void Node::work() {
   Lock lock(mutex_);
+  if (!std::exchange(confined_, true)) confine();  // the first thread: it starts the others
   while (!stopping_) {
     handed_over_ = false;
     const bool overdue = !polling_ && served_since_poll_ >= requests_between_polls;
@@ -193,6 +209,14 @@ void Node::work() {
   }
   --threads_;
   changed_.notify_all();
+}
+
+// The threads that read what clients send open files below the roots alone, even if one of them is
+// made to do what it should not.
+void Node::confine() const {
+  std::vector<int> to{reserve_};
+  for (const Root& root : roots_) to.push_back(root.descriptor);
+  confine_thread(to);
 }
 
 // Waits until there is something to do.
@@ -304,8 +328,9 @@ bool Node::is_known(const Group& group) const {
   return !options_.all_users || weights_.contains(public_name(group));
 }
 
-void Node::weigh_group(const Group& group) {
-  if (!is_known(group)) return;
+void Node::weigh_group(Group& group) {
+  group.known = is_known(group);
+  if (!group.known) return;
   const auto entry = weights_.find(public_name(group));
   const double weight = entry == weights_.end() ? 1.0 : entry->second;
   scheduler_->weigh(group.id, weight);

@@ -104,6 +104,7 @@ class Node : public std::enable_shared_from_this<Node> {
   // Threads: node.cpp.
   void spawn();
   void work();
+  void confine() const;
   void follow(Lock& lock);
   void watch(Lock& lock);
   void hand_over();
@@ -175,7 +176,7 @@ class Node : public std::enable_shared_from_this<Node> {
   std::uint32_t server_of(const Exchange& exchange) const;
   std::string public_name(const Group& group) const;
   bool is_known(const Group& group) const;
-  void weigh_group(const Group& group);
+  void weigh_group(Group& group);
 
   // Set before the threads start.
   const NodeOptions options_;
@@ -184,6 +185,11 @@ class Node : public std::enable_shared_from_this<Node> {
   std::string token_;
   std::vector<Root> roots_;
   std::shared_ptr<FileNumbers> numbers_ = std::make_shared<FileNumbers>();
+  // What no user of this host and no other host may take alone.
+  std::shared_ptr<Quota> descriptors_;
+  std::shared_ptr<Quota> processes_;
+  std::shared_ptr<Quota> permits_quota_;
+  std::shared_ptr<Quota> memory_;
   Payloads payloads_;
   int epoll_ = -1;
   int poke_ = -1;
@@ -220,6 +226,7 @@ class Node : public std::enable_shared_from_this<Node> {
   std::list<Connection*> parked_;
 
   bool started_ = false;
+  bool confined_ = false;
   bool draining_ = false;
   bool stopping_ = false;
   std::atomic<std::uint64_t> dirty_window_;  // a copy of the settings', read without the lock

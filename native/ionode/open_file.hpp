@@ -18,6 +18,7 @@
 
 #include "dirty_window.h"
 #include "observer.hpp"
+#include "quota.hpp"
 #include "stripe_map.hpp"
 
 namespace penstock {
@@ -57,8 +58,10 @@ class FileNumbers {
 
 class OpenFile {
  public:
-  OpenFile(int descriptor, const FileNumbers::Key& key, std::shared_ptr<FileNumbers> numbers)
-      : descriptor_(descriptor),
+  OpenFile(int descriptor, const FileNumbers::Key& key, std::shared_ptr<FileNumbers> numbers,
+           Quota::Share share = {})
+      : share_(std::move(share)),
+        descriptor_(descriptor),
         key_(key),
         numbers_(std::move(numbers)),
         number_(numbers_->acquire(key)),
@@ -98,6 +101,8 @@ class OpenFile {
     return penstock_take_error(&dirty_);
   }
 
+  // Who opened it.
+  const Origin& origin() const { return share_.origin(); }
   int descriptor() const { return descriptor_; }
   std::uint64_t number() const { return number_; }
   // One number for the file whoever has it open, and however; two may share one, if hardly ever.
@@ -116,6 +121,7 @@ class OpenFile {
   Stream stream;  // the observer's, under the node's lock
 
  private:
+  const Quota::Share share_;  // of descriptors
   int descriptor_;
   FileNumbers::Key key_;
   std::shared_ptr<FileNumbers> numbers_;

@@ -42,6 +42,7 @@ void Permits::release(Permit& permit, FairQueue& queue) {
   } else if (held_.erase(&permit) == 0) {
     return;
   }
+  ++releases_;
   if (permit.metered && permit.used < permit.credit)
     queue.refund(permit.group, permit.credit - permit.used);
   queue.served(permit.group);
@@ -52,7 +53,8 @@ void Permits::release(Permit& permit, FairQueue& queue) {
 bool Permits::ask(Permit& permit, const penstock_permit_message& question, const CreditRules& rules,
                   FairQueue& queue, Time now) {
   permit.asked = question.number;
-  permit.wanted = question.bytes;
+  // The kernel moves no more by one call, and what is charged must stay where doubles are exact.
+  permit.wanted = std::min<std::uint64_t>(question.bytes, INT_MAX);
   if (permit.state == Permit::State::queued) return false;
   release(permit, queue);
   const auto user = hanging_.find(permit.uid);
@@ -65,9 +67,7 @@ bool Permits::ask(Permit& permit, const penstock_permit_message& question, const
                                                        : Kind::sync;
   permit.offset =
       permit.kind == Kind::sync ? 0 : std::min<std::uint64_t>(question.offset, LLONG_MAX);
-  permit.bytes = permit.kind == Kind::sync
-                     ? 0
-                     : static_cast<std::uint32_t>(std::min<std::uint64_t>(question.bytes, INT_MAX));
+  permit.bytes = permit.kind == Kind::sync ? 0 : static_cast<std::uint32_t>(permit.wanted);
   permit.arrived = now;
   permit.state = Permit::State::queued;
   queued_.insert(&permit);
@@ -112,11 +112,13 @@ void Permits::grant(const Batch& batch, const CreditRules& rules, FairQueue& que
     }
     permit.credit = bytes;
     permit.used = 0;
-    permit.allowance += bytes;
+    permit.allowance = bytes;
+    permit.calls = calls;
     permit.seen = load(permit.page->calls_made);
     permit.since = now;
+    permit.until = now + lasts;
     if (permit.metered && bytes > permit.bytes) queue.charge(permit.group, bytes - permit.bytes);
-    answer(permit, permit.metered ? PENSTOCK_METERED : 0, calls, bytes, now + lasts);
+    answer(permit, permit.metered ? PENSTOCK_METERED : 0, calls, bytes, permit.until);
   }
 }
 
@@ -158,10 +160,12 @@ void Permits::look(bool places_taken, FairQueue& queue, Time now) {
       permit->seen = made;
       permit->since = now;
     }
-    if (now - permit->since < idle_after) continue;
+    // Progress is a claim: a credit that was not renewed long after its end does not count.
+    const bool over = now >= permit->until + hangs_after;
+    if (now - permit->since < idle_after && !over) continue;
     if (load(permit->page->in_call) == 0) {
       take_back(*permit, queue);
-    } else if (now - permit->since >= hangs_after) {
+    } else if (over || now - permit->since >= hangs_after) {
       held_.erase(permit);
       permit->state = Permit::State::hanging;
       ++hanging_[permit->uid];
@@ -173,11 +177,13 @@ std::uint64_t Permits::collect(Permit& permit,
                                const std::function<void(const Called&)>& each) const {
   penstock_permit& page = *permit.page;
   const std::uint64_t made = load(page.calls_made, std::memory_order_acquire);
+  const std::uint64_t most = std::min<std::uint64_t>(permit.calls, PENSTOCK_CALLS_KEPT);
   std::uint64_t lost = 0;
-  if (made - permit.collected > PENSTOCK_CALLS_KEPT) {
-    lost = made - permit.collected - PENSTOCK_CALLS_KEPT;
-    permit.collected = made - PENSTOCK_CALLS_KEPT;
+  if (made - permit.collected > most) {
+    lost = made - permit.collected - most;
+    permit.collected = made - most;
   }
+  permit.calls -= static_cast<std::uint32_t>(made - permit.collected);
   for (; permit.collected != made; ++permit.collected) {
     penstock_called& entry = page.call[permit.collected % PENSTOCK_CALLS_KEPT];
     const std::uint32_t how = load(entry.how);

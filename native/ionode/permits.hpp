@@ -23,6 +23,7 @@
 
 #include "fair_queue.hpp"
 #include "permit.h"
+#include "quota.hpp"
 #include "scheduler.hpp"
 
 namespace penstock {
@@ -48,24 +49,27 @@ struct Permit : Request {
     hanging,  // its call does not come back: the place was given to others
   };
 
-  Permit(Caller& caller, penstock_permit& page, uid_t uid)
-      : caller(&caller), page(&page), uid(uid) {
+  Permit(Caller& caller, penstock_permit& page, uid_t uid, Quota::Share share = {})
+      : caller(&caller), page(&page), uid(uid), share(std::move(share)) {
     permit = true;
   }
 
   Caller* const caller;
   penstock_permit* page;
   uid_t uid;
+  const Quota::Share share;
   State state = State::idle;
   std::uint32_t asked = 0;      // the number of the last question
   std::uint64_t wanted = 0;     // its bytes
   std::uint64_t credit = 0;     // bytes that were granted last
   std::uint64_t generous = 0;   // of the last credit while nobody waited
   std::uint64_t allowance = 0;  // bytes that it may claim to have moved
+  std::uint32_t calls = 0;      // calls that it may claim to have made
   std::uint64_t used = 0;       // of the credit, as far as its calls are known
   std::uint64_t collected = 0;  // calls of its page that are known
   std::uint64_t seen = 0;       // calls when it was last looked at
   Time since = 0;               // no progress since then
+  Time until = 0;               // end of its credit
   bool metered = false;
   bool left = false;  // its process has gone while it was queued
 };
@@ -100,6 +104,8 @@ class Permits {
   void recall(FairQueue& queue, Time now);
 
   std::size_t held() const { return held_.size(); }
+  // Places that were given back, ever.
+  std::uint64_t releases() const { return releases_; }
   // When to call `look`; never while nobody waits.
   Time look_at(bool places_taken) const;
   void look(bool places_taken, FairQueue& queue, Time now);
@@ -118,6 +124,7 @@ class Permits {
   std::unordered_map<uid_t, std::uint32_t> hanging_;
   Time contended_until_ = 0;
   Time looked_ = 0;
+  std::uint64_t releases_ = 0;
   Time beat_ = 0;
 };
 

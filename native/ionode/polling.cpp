@@ -21,6 +21,9 @@ namespace {
 
 constexpr Time identifies_within = 10'000'000'000;
 constexpr int events_at_once = 64;
+// Clients that are let in before those that were let in are read: who says at once who it is was
+// read before as many strangers as one origin may have came behind it.
+constexpr int accepted_at_once = 16;
 constexpr std::uint32_t interest = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
 int wait_for_events(int epoll, epoll_event* events, Time from, Time until) {
@@ -37,7 +40,8 @@ int wait_for_events(int epoll, epoll_event* events, Time from, Time until) {
 
 Origin origin_of_user(uid_t uid) {
   Origin origin;
-  std::memcpy(origin.name.data(), &uid, sizeof uid);
+  origin.name[0] = std::byte{1};
+  std::memcpy(origin.name.data() + 1, &uid, sizeof uid);
   return origin;
 }
 
@@ -45,10 +49,12 @@ Origin origin_of_address(const sockaddr_storage& address) {
   Origin origin;
   if (address.ss_family == AF_INET) {
     const auto& four = reinterpret_cast<const sockaddr_in&>(address);
-    std::memcpy(origin.name.data(), &four.sin_addr, sizeof four.sin_addr);
+    origin.name[0] = std::byte{4};
+    std::memcpy(origin.name.data() + 1, &four.sin_addr, sizeof four.sin_addr);
   } else if (address.ss_family == AF_INET6) {
     const auto& six = reinterpret_cast<const sockaddr_in6&>(address);
-    std::memcpy(origin.name.data(), &six.sin6_addr, origin.name.size());
+    origin.name[0] = std::byte{6};
+    std::memcpy(origin.name.data() + 1, &six.sin6_addr, origin.name.size() - 1);
   }
   return origin;
 }
@@ -123,7 +129,7 @@ Time Node::poll_deadline(Time now) const {
 }
 
 void Node::accept_clients(int listener) {
-  for (;;) {
+  for (int k = 0; k < accepted_at_once; ++k) {
     const int descriptor = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (descriptor < 0) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -159,7 +165,9 @@ void Node::welcome(int listener, int descriptor) {
     ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &length);
     origin = origin_of_address(address);
   }
-  if (!known) {
+  Quota::Share share;
+  if (known) share = descriptors_->take(origin);
+  if (!share) {
     ++counts_.refused;
     ::close(descriptor);
     return;
@@ -167,11 +175,11 @@ void Node::welcome(int listener, int descriptor) {
   bound_strangers(origin);
   Peer* peer = nullptr;
   if (local) {
-    auto caller = std::make_unique<Caller>(descriptor, uid);
+    auto caller = std::make_unique<Caller>(descriptor, uid, origin, std::move(share));
     peer = caller.get();
     callers_.emplace(caller.get(), std::move(caller));
   } else {
-    auto connection = std::make_unique<Connection>(descriptor, origin);
+    auto connection = std::make_unique<Connection>(descriptor, origin, std::move(share));
     peer = connection.get();
     connections_.emplace(connection.get(), std::move(connection));
   }
@@ -270,19 +278,23 @@ ssize_t Node::receive(Connection& connection) {
   return ::recvmsg(connection.descriptor, &message, MSG_DONTWAIT);
 }
 
-// Memory for data, bounded for each job: beyond, its sockets are not read.
+// Memory for data, bounded for each job and each host: beyond, their sockets are not read.
 Parser::Step Node::place_payload(Connection& connection) {
   const std::uint64_t bytes = connection.parser.request().bytes;
   {
     const std::lock_guard lock(mutex_);
     Group& group = *connection.group;
-    if (group.payload > 0 && group.payload + bytes > options_.limits.payload) {
+    Quota::Share share;
+    if (group.payload == 0 || group.payload + bytes <= options_.limits.payload)
+      share = memory_->take(connection.origin, bytes);
+    if (!share) {
       connection.parked = true;
       parked_.push_back(&connection);
       return Parser::Step::more;
     }
     group.payload += bytes;
     connection.payload_held = bytes;
+    connection.payload_share = std::move(share);
   }
   connection.payload = payloads_.take();
   if (!connection.payload) return Parser::Step::wrong;

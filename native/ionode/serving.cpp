@@ -142,10 +142,12 @@ void Node::open(Lock& lock, Exchange& exchange) {
   const bool full = connection.session->full(sessions_.limits());
   lock.unlock();
   std::shared_ptr<OpenFile> file;
-  if (full) {
-    exchange.result = -EMFILE;
+  Quota::Share share;
+  if (!full) share = descriptors_->take(connection.origin);
+  if (share) {
+    file = open_file(exchange, roots_, numbers_, std::move(share));
   } else {
-    file = open_file(exchange, roots_, numbers_);
+    exchange.result = -EMFILE;
   }
   lock.lock();
   if (file == nullptr) return;
@@ -325,6 +327,7 @@ void Node::release(Connection& connection) {
   connection.exchange.open_file.reset();
   if (connection.payload_held == 0) return;
   connection.group->payload -= std::exchange(connection.payload_held, 0);
+  connection.payload_share = {};
   payloads_.give_back(std::move(connection.payload));
   connection.payload = {};
   if (parked_.empty()) return;

@@ -23,8 +23,12 @@ struct Limits {
   std::uint32_t handles = 4096;         // of one session
   std::uint64_t payload = 64ull << 20;  // bytes in memory for one job's requests
   std::uint32_t strangers = 64;         // connections of one origin that have not said who they are
-  std::uint32_t jobs = 64;              // names that one user's processes call their job by
-  std::uint32_t processes = 8192;       // of one user of this host
+  // Of all origins together, as quota.hpp divides them:
+  std::uint64_t jobs = 2048;          // names, with those that are remembered
+  std::uint64_t processes = 8192;     // of this host, with a page each
+  std::uint64_t permits = 16384;      // threads of this host, some 36 KiB of their pages each
+  std::uint64_t memory = 1ull << 30;  // bytes for requests of other hosts
+  std::uint64_t descriptors = 0;      // 0: as many as the process may have
 };
 
 struct Group {
@@ -34,6 +38,8 @@ struct Group {
   std::uint32_t connections = 0;
   std::uint64_t bytes = 0;
   std::uint64_t payload = 0;
+  bool known = false;  // has a share of its own
+  Quota::Share share;  // of names
 };
 
 class Session {
@@ -88,46 +94,32 @@ class Sessions {
   struct Admitted {
     Session* session;
     Group* group;
-    bool new_group;
   };
 
   // A connection of another host identifies itself; nullopt if the job has too many, or its name is
   // invalid.
-  std::optional<Admitted> admit(const penstock_introduction& introduction, uid_t user) {
-    const auto job = name_of(introduction.job);
-    if (!job) return std::nullopt;
-    const auto [group, is_new] = group_of(user, *job);
-    if (group->connections >= limits_.connections) return std::nullopt;
+  std::optional<Admitted> admit(const penstock_introduction& introduction, uid_t user,
+                                const Origin& origin) {
+    Group* group = admit(introduction.job, user, origin);
+    if (group == nullptr) return std::nullopt;
     const Session::Key key{introduction.session[0], introduction.session[1]};
     auto& session = sessions_[key];
     if (session == nullptr) session = std::make_unique<Session>(key);
     ++session->connections;
-    ++group->connections;
-    return Admitted{session.get(), group, is_new};
+    return Admitted{session.get(), group};
   }
 
-  // A process of this host says which job it is of; null if its user has too many of either.
-  Group* admit(const char (&name)[PENSTOCK_JOB_BYTES], uid_t user) {
+  // A process says which job it is of; null if the job has too many, or its name is invalid or one
+  // too many.
+  Group* admit(const char (&name)[PENSTOCK_JOB_BYTES], uid_t user, const Origin& origin) {
     const auto job = name_of(name);
-    if (!job) return nullptr;
-    std::uint32_t jobs = 0, processes = 0;
-    for (const auto& [key, group] : groups_) {
-      if (key.second != user || group->connections == 0) continue;
-      ++jobs;
-      processes += group->connections;
-    }
-    const auto known = groups_.find({*job, user});
-    const bool running = known != groups_.end() && known->second->connections > 0;
-    if ((!running && jobs >= limits_.jobs) || processes >= limits_.processes) return nullptr;
-    Group* group = group_of(user, *job).first;
-    if (group->connections >= limits_.connections) return nullptr;
+    Group* group = job ? group_of(user, *job, origin) : nullptr;
+    if (group == nullptr || group->connections >= limits_.connections) return nullptr;
     ++group->connections;
     return group;
   }
 
-  void leave(Group& group) {
-    if (--group.connections == 0) forget_old_groups();
-  }
+  void leave(Group& group) { --group.connections; }
 
   // A connection is gone; returns the files to be closed if it was the session's last.
   std::vector<std::shared_ptr<OpenFile>> leave(Session& session, Group& group) {
@@ -144,36 +136,45 @@ class Sessions {
     for (const auto& [key, session] : sessions_) sum += session->open();
     return sum;
   }
+  auto& groups() { return groups_; }
   const auto& groups() const { return groups_; }
   const Limits& limits() const { return limits_; }
 
  private:
-  static constexpr std::size_t remembered = 1024;  // groups without a connection, for their bytes
-
+  // Names are shown to people and sent to the controller.
   static std::optional<std::string> name_of(const char (&job)[PENSTOCK_JOB_BYTES]) {
     const std::size_t length = strnlen(job, sizeof job);
     if (length == 0 || length == sizeof job) return std::nullopt;
+    for (std::size_t k = 0; k < length; ++k) {
+      const auto byte = static_cast<unsigned char>(job[k]);
+      if (byte < 0x20 || byte == 0x7f) return std::nullopt;
+    }
     return std::string(job, length);
   }
 
-  std::pair<Group*, bool> group_of(uid_t uid, const std::string& job) {
-    auto& group = groups_[{job, uid}];
-    const bool is_new = group == nullptr;
-    if (is_new) {
-      group = std::make_unique<Group>();
-      group->id = next_group_++;
-      group->uid = uid;
-      group->job = job;
+  Group* group_of(uid_t uid, const std::string& job, const Origin& origin) {
+    if (const auto known = groups_.find({job, uid}); known != groups_.end())
+      return known->second.get();
+    Quota::Share share = names_->take(origin);
+    if (!share) {
+      // Jobs that have ended are remembered for their bytes: as long as there is room.
+      std::erase_if(groups_, [&](const auto& entry) {
+        return entry.second->connections == 0 && entry.second->share.origin() == origin;
+      });
+      share = names_->take(origin);
+      if (!share) return nullptr;
     }
-    return {group.get(), is_new};
-  }
-
-  void forget_old_groups() {
-    if (groups_.size() <= remembered) return;
-    std::erase_if(groups_, [](const auto& entry) { return entry.second->connections == 0; });
+    auto& group = groups_[{job, uid}];
+    group = std::make_unique<Group>();
+    group->id = next_group_++;
+    group->uid = uid;
+    group->job = job;
+    group->share = std::move(share);
+    return group.get();
   }
 
   Limits limits_;
+  std::shared_ptr<Quota> names_ = std::make_shared<Quota>(limits_.jobs);
   std::map<Session::Key, std::unique_ptr<Session>> sessions_;
   std::map<std::pair<std::string, uid_t>, std::unique_ptr<Group>> groups_;
   std::uint64_t next_group_ = 0;

@@ -1,15 +1,17 @@
-// A client of an I/O node, for native tests and the fuzzer.
+// Clients of an I/O node, for native tests and the fuzzers.
 
 #pragma once
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -20,107 +22,98 @@
 
 namespace penstock {
 
-// With a descriptor that goes along, unless it is negative; as sendmsg returns.
-inline ssize_t send_frame(int socket, const void* frame, std::size_t length, int passed,
-                          int flags) {
-  iovec part{const_cast<void*>(frame), length};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (passed >= 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    std::memcpy(CMSG_DATA(header), &passed, sizeof passed);
-  }
-  return ::sendmsg(socket, &message, flags);
-}
-
 inline penstock_request request(std::uint32_t operation, std::uint32_t bytes = 0) {
   return {PENSTOCK_WIRE_MAGIC, operation, 1, 0, 0, bytes, 0};
 }
 
-// A client of a node that runs; ends the test if anything but the expected comes back.
-class Client {
+// A client on another host: one connection, and one file open. Ends the test if anything but the
+// expected comes back.
+class Carried {
  public:
-  Client(const std::string& path, std::uint64_t session, int file) {
-    socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    CHECK(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-    const timeval patience{20, 0};
+  struct Where {
+    std::uint16_t port;
+    std::string root;
+    std::string token;
+  };
+
+  // `host`: the last byte of its address.
+  Carried(const Where& where, std::uint64_t session, unsigned host = 1)
+      : data(new std::uint64_t[bytes / 8]) {
+    socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in from{};
+    from.sin_family = AF_INET;
+    from.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + host);
+    CHECK(::bind(socket_, reinterpret_cast<sockaddr*>(&from), sizeof from) == 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = htons(where.port);
+    CHECK(::connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
+    const int yes = 1;
+    ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    const timeval patience{60, 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    const int memory = ::memfd_create("window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    CHECK(::ftruncate(memory, bytes + PENSTOCK_MAILBOX_BYTES) == 0 &&
-          ::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
-    window = static_cast<std::uint64_t*>(::mmap(nullptr, bytes + PENSTOCK_MAILBOX_BYTES,
-                                                PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0));
-    struct {
-      penstock_request head = request(PENSTOCK_HELLO, sizeof(penstock_introduction));
-      penstock_introduction introduction{};
-    } hello;
-    hello.introduction.session[0] = session;
-    hello.introduction.window = bytes;
-    hello.introduction.job[0] = static_cast<char>('a' + session % 2);
-    send(&hello, sizeof hello, memory);
-    ::close(memory);
-    penstock_reply reply{};
-    CHECK(::recv(socket_, &reply, sizeof reply, MSG_WAITALL) == sizeof reply && reply.result == 0);
-    penstock_request open = request(PENSTOCK_OPEN);
+    penstock_introduction introduction{};
+    introduction.session[0] = session;
+    introduction.job[0] = static_cast<char>('a' + session % 2);
+    std::memcpy(introduction.token, where.token.data(), where.token.size());
+    send(request(PENSTOCK_HELLO, sizeof introduction), &introduction, sizeof introduction);
+    CHECK(answer() == 0);
+    struct stat is{};
+    CHECK(::stat((where.root + "/f").c_str(), &is) == 0);
+    penstock_request open = request(PENSTOCK_OPEN, 1);
     open.flags = O_RDWR;
-    open.number = ++requests_;
-    send(&open, sizeof open, file);
+    open.offset = is.st_ino;
+    send(open, "f", 1);
     const std::int64_t handle = answer();
     CHECK(handle >= 0);
     handle_ = static_cast<std::uint32_t>(handle);
   }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-  ~Client() {
+  Carried(const Carried&) = delete;
+  Carried& operator=(const Carried&) = delete;
+  ~Carried() {
     ::close(socket_);
-    ::munmap(window, bytes + PENSTOCK_MAILBOX_BYTES);
+    delete[] data;
   }
 
   std::int64_t call(std::uint32_t operation, std::uint64_t offset = 0, std::uint32_t length = 0) {
     ask(operation, offset, length);
-    return answer();
+    const std::int64_t result = answer();
+    if (operation == PENSTOCK_READ && result > 0) {
+      const auto count = static_cast<std::size_t>(result);
+      CHECK(::recv(socket_, data, count, MSG_WAITALL) == result);
+    }
+    return result;
   }
 
   void ask(std::uint32_t operation, std::uint64_t offset, std::uint32_t length) {
     penstock_request message = request(operation, length);
     message.file = handle_;
     message.offset = offset;
-    message.number = ++requests_;
-    send(&message, sizeof message, -1);
+    send(message, data, operation == PENSTOCK_WRITE ? length : 0);
   }
 
   std::int64_t answer() const {
-    auto* mailbox =
-        reinterpret_cast<penstock_mailbox*>(reinterpret_cast<std::byte*>(window) + bytes);
-    const Time end = now() + 20'000'000'000;
-    while (std::atomic_ref(mailbox->answered).load(std::memory_order_acquire) != requests_) {
-      CHECK(now() < end);
-      std::this_thread::yield();
-    }
-    return mailbox->reply.result;
+    penstock_reply reply{};
+    CHECK(::recv(socket_, &reply, sizeof reply, MSG_WAITALL) == sizeof reply);
+    CHECK(reply.number == requests_);
+    return reply.result;
   }
 
   static constexpr std::uint32_t bytes = 256 << 10;
-  std::uint64_t* window = nullptr;
+  std::uint64_t* data;
 
  private:
-  void send(const void* frame, std::size_t length, int passed) const {
-    CHECK(send_frame(socket_, frame, length, passed, 0) == static_cast<ssize_t>(length));
+  void send(penstock_request message, const void* follows, std::size_t length) {
+    message.number = ++requests_;
+    CHECK(::send(socket_, &message, sizeof message, MSG_NOSIGNAL) == sizeof message);
+    if (length == 0) return;
+    CHECK(::send(socket_, follows, length, MSG_NOSIGNAL) == static_cast<ssize_t>(length));
   }
 
   int socket_ = -1;
   std::uint32_t handle_ = 0;
-  std::uint32_t requests_ = 1;  // HELLO's
+  std::uint32_t requests_ = 0;
 };
 
 }  // namespace penstock

@@ -56,10 +56,11 @@ def make_directory(path: Path) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
     """Yield a path to write to, which replaces `path` when the block ends without an error.
 
-    If `path` is a symbolic link, its target is replaced.
+    If `path` is a symbolic link, its target is replaced. A `private` file is the user's alone,
+    whatever the umask.
     """
     check_writable(path)
     target = path.resolve()
@@ -67,6 +68,8 @@ def replacing(path: Path) -> Iterator[Path]:
     # random, because process numbers repeat on hosts that share a file system.
     partial = target.with_name(f".{secrets.token_hex(8)}.partial.{target.name[-200:]}")
     try:
+        if private:
+            partial.touch(mode=0o600, exist_ok=False)
         yield partial
         with partial.open("rb") as file:
             os.fsync(file.fileno())

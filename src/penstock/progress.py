@@ -1,10 +1,13 @@
 """Progress of long work on standard error: a bar on a terminal, one line per tenth in a log."""
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from penstock.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,9 +28,27 @@ def console(*, stderr: bool = False) -> "Console":
     return Console(stderr=stderr, highlight=False, width=160)
 
 
+class _Plain(logging.Formatter):
+    """Formats log lines: what others named forges no line and moves no cursor."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        record.message = printable(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        return printable(super().formatException(ei), keep="\n")
+
+
+def log_to_stderr() -> None:
+    """Log what happens on standard error, from level INFO."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Plain("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
+
+
 def message(line: str) -> None:
     """Print a line on standard error."""
-    print(line, file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)
 
 
 class Progress:

@@ -5,7 +5,8 @@ Third-party packages add policies through the entry points `penstock.<kind>`, fo
     [project.entry-points."penstock.sharing"]
     my-policy = "my_package.my_policy:MyPolicy"
 
-and a policy can be named by its file: `./my_policy.py:MyPolicy`.
+and a policy can be named by its file: `./my_policy.py:MyPolicy`. It runs as code of the caller, so
+only a file that nobody else decides is run; see `trusted_files`.
 """
 
 import importlib
@@ -21,7 +22,9 @@ from typing import Any
 
 import msgspec
 
+from penstock import trusted_files
 from penstock.errors import InputError, unknown
+from penstock.files import reason
 from penstock.policies._support.asking import ending
 from penstock.policies._support.problems import problems
 from penstock.policies.base import Sharing
@@ -127,9 +130,14 @@ def _third_party(kind: str) -> tuple[tuple[str, str], ...]:
     return tuple((e.name, e.value) for e in entry_points(group=f"penstock.{kind}"))
 
 
+def is_file(name: str) -> bool:
+    """Whether a policy is named by its file, which runs as code."""
+    return ".py:" in name or name.endswith(".py")
+
+
 def load(kind: str, name: str) -> type[Any]:
     """Return the class of the policy `name`, or of `file.py:Class`."""
-    if ".py:" in name or name.endswith(".py"):
+    if is_file(name):
         return _from_file(name)
     policies = table(kind)
     if name not in policies:
@@ -208,14 +216,20 @@ def _from_file(name: str) -> type[Any]:
     path = Path(file)
     if not path.is_file():
         raise InputError(f"policy file {file!r} does not exist")
+    try:
+        source = trusted_files.read(path)
+    except OSError as error:
+        raise InputError(f"policy file {file!r} cannot be read: {reason(error)}") from error
+    except trusted_files.UntrustedFileError as error:
+        raise InputError(f"policy file {error}") from error
     spec = importlib.util.spec_from_file_location(f"penstock.policy_file.{path.stem}", path)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     # Dataclasses, and readers of the module's docstring, look for it here.
     sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)
+        # What was read is run: a loader would take a .pyc that anybody may have put beside it.
+        exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
         raise InputError(
             f"policy file {file!r} cannot be loaded: {_reason(path, error)}"

@@ -84,9 +84,8 @@ def show_bandwidth(value: float) -> str:
 
 
 def show_count(count: int, noun: str) -> str:
-    """Return a number with its noun: "1 job", "2,000 jobs", "2 processes"."""
-    ending = "es" if noun.endswith("s") else "s"
-    return f"{count:,} {noun}{'' if count == 1 else ending}"
+    """Return a number with its noun: "1 job", "2,000 jobs"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def show_seconds(value: float) -> str:

@@ -20,7 +20,7 @@ MEASURED = re.compile(r"\d+\.\d{2,}|\d+(?:\.\d+)?%|\d (?:[MG]i?B/s|times as)")
 """What looks like something that was measured or simulated."""
 FEW = 3
 MADE_BY = re.compile(
-    r"penstock [a-z]|make (?:bench|demo|rates|soak|test|wheel)"
+    r"penstock [a-z]|make (?:bench|demo|rates|soak|suites|test|wheel)"
     r"|benchmarks/\w+\.py|pytest|test_\w+\.py"
 )
 SIGNED = {"client", "controller", "data"}

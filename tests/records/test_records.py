@@ -11,6 +11,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -41,6 +42,7 @@ from penstock.model import (
 from penstock.records import Entry, Header, PolicySpec, Record, RecordWriter, replay
 from penstock.records.lines import decode, encode
 from penstock.records.writer import append_all_or_nothing
+from penstock.sim.evaluate.what_ran import Ran
 from penstock.sim.formats import from_record
 
 GOOD_RECORD = (Path(__file__).parents[2] / "examples" / "record.jsonl").read_bytes()[:6000]
@@ -133,6 +135,32 @@ def test_a_record_runs_no_file_that_nobody_trusts(tmp_path: Path) -> None:
         replay(Record(path))
     assert not Path(f"{mine}.ran").exists()
     assert replay(Record(path), trusted=[f"{mine}:Mine"]).first_difference is None
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"policy": "mine.py"},  # without a class: it ran before that was missed
+        {"policy": "search", "options": {"judge": "mine:Judge"}},
+    ],
+)
+def test_a_record_imports_nothing_that_nobody_trusts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: dict[str, Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mine.py").write_text("open(__file__ + '.ran', 'w').close()\n")
+    first_line = msgspec.structs.replace(header("exclusive-fcfs"), allocation=PolicySpec(**named))
+    entries = run(header("exclusive-fcfs"), a_day())
+    (path,) = write(tmp_path / "records", first_line, entries)
+    code = named.get("options", {}).get("judge", "mine.py")
+    with pytest.raises(InputError, match=f"give --trust {code}"):
+        replay(Record(path))
+    with pytest.raises(InputError, match="give --trust"):
+        Ran(**named).check_trust([])
+    Ran(**named).check_trust([code])
+    assert not (tmp_path / "mine.py.ran").exists()
 
 
 FAILING = """

@@ -244,12 +244,12 @@ def test_a_controller_accepts_only_what_was_sent_in_its_order(door: Door, kind: 
 
 def test_a_session_opens_no_other(door: Door) -> None:
     """What was sealed for one connection is worth nothing on the next."""
-    heard: list[bytes] = []
+    lines: list[bytes] = []
 
     def hears(from_controller: bool, number: int, line: bytes) -> list[tuple[bool, bytes]]:
         if not from_controller and number == 1:
-            heard.append(line)
-            line = heard[0]  # on the second connection: what was heard on the first
+            lines.append(line)
+            line = lines[0]  # on the second connection: what was heard on the first
         return [(from_controller, line)]
 
     with Relay(("127.0.0.1", door.port), hears) as relay:
@@ -257,7 +257,7 @@ def test_a_session_opens_no_other(door: Door) -> None:
             first.ask(messages.GetStatus(), messages.Done)
         with connected(relay.port) as second, pytest.raises(ConnectionError):
             second.ask(messages.GetStatus(), messages.Done)
-    assert len(heard) == 2
+    assert len(lines) == 2
     assert "changed, lost or repeated on its way" in door.refused()[0]
 
 

@@ -1,4 +1,4 @@
-"""A process that was killed amid a call holds no turn, also where its id means nothing here."""
+"""A process that was killed in a call holds no turn, also where its id means nothing here."""
 
 import os
 import shutil

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -64,17 +65,54 @@ def test_where_slurm_does_not_answer_a_job_is_forgotten_in_the_end(
     assert node.gone_at(after) == gone
 
 
-def test_a_jobs_processes_are_found_by_their_environment() -> None:
+@pytest.mark.security
+def test_what_a_process_says_of_itself_is_not_believed() -> None:
+    """Else anybody could keep a job that has ended among those that run."""
     number = str(10**9 + os.getpid())
     program = "import sys; print(flush=True); sys.stdin.read()"
     with subprocess.Popen(
-        [sys.executable, "-c", program],
+        [f"slurmstepd: [{number}.0]", "-c", program],
+        executable=sys.executable,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=os.environ | {"SLURM_JOB_ID": number},
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        assert number in jobs_with_processes()
+        assert number not in jobs_with_processes()
         process.communicate()
-    assert number not in jobs_with_processes()
+
+
+def process(proc: Path, pid: int, *, name: str, exe: str, users: str, cgroup: str) -> None:
+    folder = proc / str(pid)
+    folder.mkdir()
+    (folder / "cmdline").write_text(name)
+    (folder / "exe").symlink_to(exe)
+    (folder / "status").write_text(f"Name:\tx\nUid:\t{users}\nGid:\t0\t0\t0\t0\n")
+    (folder / "cgroup").write_text(cgroup)
+
+
+STEPD, ROOT, USER = "/usr/sbin/slurmstepd", "0\t0\t0\t0", "77\t77\t77\t77"
+
+
+@pytest.mark.parametrize(
+    ("name", "exe", "users", "cgroup", "found"),
+    [
+        ("slurmstepd: [7.batch]", STEPD, ROOT, "0::/", True),
+        ("slurmstepd: [7.batch]", f"{STEPD} (deleted)", ROOT, "0::/", True),
+        ("slurmstepd: [7.batch]", STEPD, USER, "0::/", False),
+        ("slurmstepd: [7.batch]", STEPD, "77\t0\t0\t0", "0::/", False),
+        ("slurmstepd: [7.batch]", "/usr/bin/sudo", ROOT, "0::/", False),
+        ("a", "/bin/a", USER, "0::/system.slice/slurmstepd.scope/job_7/step_0/user/task_0", True),
+        ("a", "/bin/a", USER, "0::/system.slice/n1_slurmstepd.scope/job_7/step_0", True),
+        ("a", "/bin/a", USER, "4:memory:/slurm/uid_77/job_7/step_batch\n1:cpu:/", True),
+        ("a", "/bin/a", USER, "1:cpu:/\n4:freezer:/slurm_n1/uid_77/job_7", True),
+        ("a", "/bin/a", USER, "0::/user.slice/user-77.slice/slurmstepd.scope/job_7/step_0", False),
+        ("a", "/bin/a", USER, "0::/user.slice/user-77.slice/slurm/uid_77/job_7", False),
+    ],
+)
+def test_what_the_kernel_says_of_a_process_is(
+    tmp_path: Path, name: str, exe: str, users: str, cgroup: str, *, found: bool
+) -> None:
+    process(tmp_path, 12, name=name, exe=exe, users=users, cgroup=cgroup)
+    assert jobs_with_processes(tmp_path) == ({"7"} if found else set())

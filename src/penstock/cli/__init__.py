@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from penstock import __version__
+from penstock.cli.common.terminal import echo
 from penstock.errors import InputError, unknown
-from penstock.printable import printable
 
 VERBS: Mapping[str, tuple[str, str]] = {
     "simulate": ("penstock.cli.verbs.simulate:simulate", "Simulate a workload under one policy."),
@@ -159,7 +159,7 @@ def main(args: list[str] | None = None) -> int:
     ) as error:
         message, status = _diagnosis(error)
         # One line, even if a file's name or a message has line breaks.
-        click.echo(f"penstock: error: {printable(' '.join(message.split()))}", err=True)
+        echo(f"penstock: error: {' '.join(message.split())}", err=True)
         return status
     return result if isinstance(result, int) else 0
 

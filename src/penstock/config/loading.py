@@ -1,7 +1,8 @@
 """Loading the configuration from its sources: TOML file, environment, command line.
 
-Later sources win: defaults, then the first file that exists (see `_read`), then the environment
-(`PENSTOCK_SITE__NODES=96` is `nodes` of `[site]`), then the command line (`--set site.nodes=96`).
+Later sources win: defaults, then the first file that exists (see `_read`, and `trusted_files` for
+whose file it may be), then the environment (`PENSTOCK_SITE__NODES=96` is `nodes` of `[site]`), then
+the command line (`--set site.nodes=96`).
 Options belong to the policy that was set with them: naming another policy drops them.
 """
 
@@ -15,11 +16,13 @@ from typing import Any, Literal
 
 import msgspec
 
+from penstock import registry, trusted_files
 from penstock.config.section import Field, Section, fields, values
 from penstock.config.sections import OWN, POLICY_SECTIONS, Config, window
 from penstock.errors import InputError, unknown
 from penstock.files import reason
 from penstock.progress import message
+from penstock.trusted_files import UntrustedFileError
 
 __all__ = ["OWN", "POLICY_SECTIONS", "Config", "values", "window"]
 
@@ -100,7 +103,13 @@ class Loaded:
         """Make the policy of a section, to raise InputError for one that cannot be made."""
         options = sorted(key for key in self.origins if key.startswith(f"{section}.options"))
         with self.blame(*options, f"{section}.policy"):
+            policy = getattr(self.config, section).policy
+            if registry.is_file(policy) and self.origin(f"{section}.policy").kind != "command line":
+                message(f"penstock: {section} runs the code of {policy} ({self._source(section)})")
             self.config.make(section)
+
+    def _source(self, section: str) -> str:
+        return self.origin(f"{section}.policy").name
 
 
 def load(
@@ -110,14 +119,16 @@ def load(
     defaults: Sequence[Setting] = (),
     environment: Mapping[str, str] | None = None,
     policies: Collection[str] = (),
+    strict: bool = False,
 ) -> Loaded:
     """Return the effective configuration; raise InputError for anything unknown or impossible.
 
     `defaults` are those of a verb, where they differ from the sections'. `policies` names the
-    sections whose policies the caller will use: only these are made, and checked.
+    sections whose policies the caller will use: only these are made, and checked. `strict` refuses
+    a file of another user's where a search finds one, rather than to go on without it.
     """
     environment = os.environ if environment is None else environment
-    file, text = _read(path, environment)
+    file, text = _read(path, environment, strict=strict)
     merged, origins = dict[str, Any](), dict[str, Origin]()
     for layer in (defaults, _from_file(file, text), _from_environment(environment), settings):
         converted = [setting for raw in layer for setting in _convert(raw)]
@@ -141,11 +152,15 @@ def load(
     return loaded
 
 
-def _read(path: Path | str | None, environment: Mapping[str, str]) -> tuple[Path | None, str]:
+def _read(
+    path: Path | str | None, environment: Mapping[str, str], *, strict: bool
+) -> tuple[Path | None, str]:
     """Return the file and its text: `path`, else $PENSTOCK_CONFIG, else the first of FILES.
 
-    A file of FILES that cannot be read is skipped: the user did not name it, and it may be another
-    user's, as where a process keeps root's HOME.
+    A file of FILES that cannot be read is skipped, and one that belongs to a stranger: the user did
+    not name it, and it may be another user's, as in /tmp or where a process keeps root's HOME.
+    `strict` refuses the stranger's instead. One of the user's own that others can change is always
+    refused: the user meant it.
     """
     sources = [("--config", path), (f"{PREFIX}CONFIG", environment.get(f"{PREFIX}CONFIG"))]
     for source, name in sources:
@@ -154,6 +169,8 @@ def _read(path: Path | str | None, environment: Mapping[str, str]) -> tuple[Path
         try:
             if Path(name).is_file():
                 return Path(name), _text(Path(name))
+        except UntrustedFileError as error:
+            raise InputError(f"{source}: {error}") from error
         except OSError as error:
             problem = f"{name} cannot be read: {reason(error).lower()}"
             raise InputError(f"{source}: {problem}") from error
@@ -162,16 +179,20 @@ def _read(path: Path | str | None, environment: Mapping[str, str]) -> tuple[Path
     for candidate in (Path(name.replace("~", home)) for name in FILES if home or "~" not in name):
         try:
             if candidate.is_file():
-                return candidate, _text(candidate)
+                return candidate, _text(candidate, from_search=True)
+        except UntrustedFileError as error:
+            if strict or not error.stranger:
+                raise InputError(f"configuration: {error}") from error
+            message(f"penstock: warning: {error}; it is passed over")
         except OSError as error:
             problem = f"{candidate} cannot be read ({reason(error).lower()})"
             message(f"penstock: warning: {problem}; it is passed over")
     return None, ""
 
 
-def _text(file: Path) -> str:
+def _text(file: Path, *, from_search: bool = False) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return trusted_files.read(file, from_search=from_search).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is not valid TOML: {reason(error)}") from error
 

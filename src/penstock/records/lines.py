@@ -73,6 +73,17 @@ Source = Literal["live", "emulated", "simulated"]
 """A site; a site whose file system was emulated; a simulation, of which no site was part."""
 
 
+IMPORTED_OPTIONS = {"judge": "penstock.sim.evaluate.judge:EngineJudge"}
+"""Options of policies that name what is imported, with Penstock's own."""
+
+
+def named_code(policy: str, options: Mapping[str, Any]) -> list[str]:
+    """Return what a policy and its options name that runs as code, and is not installed policy."""
+    own = [policy] if registry.is_file(policy) else []
+    named = {name: value for name, value in options.items() if name in IMPORTED_OPTIONS}
+    return own + [str(value) for name, value in named.items() if value != IMPORTED_OPTIONS[name]]
+
+
 class PolicySpec(msgspec.Struct, frozen=True, kw_only=True):
     """A policy: its name in the registry, or its file, and its options."""
 
@@ -181,10 +192,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         ledger.attend(manager)
         return manager, ledger
 
-    def policy_files(self) -> list[str]:
-        """Return the policies that are files, not names in the registry."""
+    def code(self) -> list[str]:
+        """Return what the policies name that would run as code: files, and what options import."""
         specs = filter(None, (self.sharing, self.allocation, self.placement, self.fallback))
-        return [spec.policy for spec in specs if ".py:" in spec.policy]
+        return [code for spec in specs for code in named_code(spec.policy, spec.options)]
 
     def _period(self, job: Job) -> Period:
         options: dict[str, Any] = dict(self.learn or {})

@@ -36,14 +36,14 @@ class ReplayResult:
 def replay(record: Record, *, trusted: Collection[str] = ()) -> ReplayResult:
     """Replay a record from the first part of its run.
 
-    A policy file that a record names is run only if it is in `trusted`.
+    Code that a record names, as a policy file, is run only if it is in `trusted`.
     """
     record = record.whole()
-    for file in record.header.policy_files():
-        if file not in trusted:
+    for code in record.header.code():
+        if code not in trusted:
             raise InputError(
-                f"{record.paths[0]} was decided by the policy {file!r}, a file that a replay "
-                f"runs; if you trust it, give --trust {shlex.quote(file)}"
+                f"{record.paths[0]} was decided with {code!r}, code that a replay runs; if you "
+                f"trust it, give --trust {shlex.quote(code)}"
             )
     if record.lost:
         raise InputError(

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -172,6 +171,21 @@ def test_a_command_that_changes_directory(
 
 
 @pytest.mark.skipif(shutil.which("mpirun.openmpi") is None, reason="no Open MPI")
+def test_what_a_command_leaves_running_is_said(state: StateDirectory, root: Path) -> None:
+    """It has no turns from then on, and is not counted; its data is right."""
+    ends = f"cat >{root}/after <{root}/pipe"
+    os.mkfifo(root / "pipe")
+    left = run(state, "sh", "-c", f"setsid sh -c '{ends}' >/dev/null 2>&1 & exit 3")
+    assert left.returncode == 3
+    assert ": 1 of its processes still run, from now on without turns" in left.stderr
+    (root / "pipe").write_text("right")
+    assert run(state, "sh", "-c", "sleep 0.1 & wait").stderr == ""
+    again = run(state, "--json", "sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!")
+    os.kill(int(again.stdout), signal.SIGKILL)
+    assert json.loads(again.stderr)["left_behind"] == 1
+    assert "left_behind" not in json.loads(run(state, "--json", "true").stderr)
+
+
 def test_an_mpi_program_is_one_job(state: StateDirectory, root: Path) -> None:
     write = "dd if=/dev/zero of=rank.$OMPI_COMM_WORLD_RANK bs=64k count=8 status=none"
     mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
@@ -361,44 +375,3 @@ def test_where_the_state_directory_cannot_be_read_the_command_runs_unmanaged(
         assert output.read_text() == "ran\n"
         folder.chmod(0o700)
     assert "running the command unmanaged" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("starts", ["sleep 60 &", "setsid sleep 60 &", "sleep 60 & sleep 60 &"])
-def test_what_a_job_leaves_in_the_background_is_said(state: StateDirectory, starts: str) -> None:
-    """It is no part of the job any more: neither its gate nor its counts hold for it."""
-    shell = f"{{ {starts} }} >/dev/null 2>&1; exit 3"
-    result = run(state, "--name", "starts", "--", "sh", "-c", shell)
-    count = starts.count("sleep 60")
-    try:
-        assert result.returncode == 3
-        processes, verb = ("1 process", "runs") if count == 1 else (f"{count} processes", "run")
-        assert re.fullmatch(
-            rf"penstock: starts\.\d+ has ended; {processes} that it left in the background {verb} "
-            "unmanaged from now on\n",
-            result.stderr,
-        )
-    finally:
-        left = processes_of(state)
-        for pid in left:
-            os.kill(pid, signal.SIGKILL)
-    assert len(left) == count
-
-
-def processes_of(state: StateDirectory) -> list[int]:
-    """Return the processes that jobs of a deployment left."""
-    mark = f"PENSTOCK_AGENT={state.folder}/".encode()
-    found = []
-    for environment in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark in environment.read_bytes():
-                found.append(int(environment.parent.name))
-        except OSError:
-            continue
-    return found
-
-
-def test_what_ends_with_its_command_is_not_said_to_be_left(state: StateDirectory) -> None:
-    shell = "sleep 0.05 & (sleep 0.02; true) | cat; setsid true & wait; exit 0"
-    result = run(state, "--json", "--", "sh", "-c", shell)
-    assert (result.returncode, result.stderr.count("\n")) == (0, 1)
-    assert "left" not in usage(result)

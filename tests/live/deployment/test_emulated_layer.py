@@ -7,7 +7,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from limits import HANG
 from live.deployment.emulated import MIB, Machine, Writer, go, memory, read_lines
+from live.ionode.frames import TOKEN
 from live.ionode.real_node import RealNode
 
 from penstock.live.agent.page_server import PageServer
@@ -21,7 +23,10 @@ ATTEMPTS = 10
 
 
 class Forwarded(Machine):
-    """An emulated file system whose clients go through I/O nodes; writers' `client` is a job."""
+    """An emulated file system whose clients go through I/O nodes; writers' `client` is a job.
+
+    I/O nodes stand for other hosts: they carry data.
+    """
 
     def __init__(self, directory: Path, emulation: Emulation) -> None:
         super().__init__(directory, emulation)
@@ -34,17 +39,19 @@ class Forwarded(Machine):
             for k in range(number):
                 below = emulator.environment(self.shared, io_node=k)
                 below["LD_PRELOAD"] = str(emulator.target_library())
-                node = RealNode(self.shared.parent, k, *options, environment=below)
+                node = RealNode(
+                    self.shared.parent, k, *options, carries=self.root, environment=below
+                )
                 nodes.append(stack.enter_context(node))
             yield nodes
 
     @contextmanager
     def job(self, name: str, nodes: list[RealNode]) -> Iterator[SharedPages]:
         with (
-            SharedPages([self.root], job=name) as pages,
+            SharedPages([self.root], job=name, token=TOKEN, patience=HANG) as pages,
             PageServer(pages, self.shared.parent / f"{name}.agent") as agent,
         ):
-            pages.assign([node.node for node in nodes])
+            pages.assign([node.remote for node in nodes])
             self.jobs[name] = pages, agent
             yield pages
 

@@ -72,9 +72,11 @@ def impatient(api: Api, closed: threading.Semaphore) -> Iterator[str]:
         yield url
 
 
-def connected(url: str, receive_buffer: int = 0) -> socket.socket:
+def connected(url: str, receive_buffer: int = 0, source: str = "") -> socket.socket:
     host, _, port = url.removeprefix("http://").rpartition(":")
     connection = socket.socket()
+    if source:
+        connection.bind((source, 0))
     if receive_buffer:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     connection.settimeout(WAIT)
@@ -204,9 +206,13 @@ def test_answers_that_are_not_read_are_bounded_together(
         assert closed.acquire(timeout=WAIT)
 
 
+PROMPT = ConnectionLimits(exchange_seconds=WAIT, keep_alive_seconds=int(WAIT), young_seconds=0.0)
+"""Limits under which a new connection counts as idle at once."""
+
+
 def test_idle_clients_give_way(service: FakeService) -> None:
     """Idle connections are limited, and do not keep others out."""
-    with served(Api(service), PATIENT) as where, ExitStack() as stack:
+    with served(Api(service), PROMPT) as where, ExitStack() as stack:
         many = ConnectionLimits().connections + 100
         idle = [stack.enter_context(connected(where)) for _ in range(many)]
         with client(where) as honest:
@@ -218,6 +224,15 @@ def test_idle_clients_give_way(service: FakeService) -> None:
             assert cut == idle[: len(cut)]
 
 
+def test_those_of_the_address_with_most_connections_give_way_first(service: FakeService) -> None:
+    with served(Api(service), PROMPT) as where, ExitStack() as stack:
+        few = [stack.enter_context(connected(where, source="127.0.0.2")) for _ in range(20)]
+        many = [stack.enter_context(connected(where)) for _ in range(200)]
+        for connection in many[:60]:  # those of 127.0.0.2 are the oldest
+            assert receive_all(connection) == b""
+        assert not select.select(few, [], [], 0)[0]
+
+
 def test_busy_connections_are_not_closed() -> None:
     requests = threading.Semaphore(0)
 
@@ -227,10 +242,9 @@ def test_busy_connections_are_not_closed() -> None:
             await asyncio.Event().wait()
             return Turns()
 
-    with served(Api(Busy()), PATIENT) as where, ExitStack() as stack:
-        asking = [
-            stack.enter_context(connected(where)) for _ in range(ConnectionLimits().connections)
-        ]
+    limits = ConnectionLimits(exchange_seconds=WAIT, connections=20, burst=20, young_seconds=0.0)
+    with served(Api(Busy()), limits) as where, ExitStack() as stack:
+        asking = [stack.enter_context(connected(where)) for _ in range(limits.connections)]
         for connection in asking:
             connection.sendall(b"GET /v1/waiting HTTP/1.1\r\nhost: localhost\r\n\r\n")
         for _ in asking:

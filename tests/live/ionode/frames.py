@@ -36,6 +36,7 @@ class Carrier:
     port: int
     root: Path
     host: str = "127.0.0.1"
+    source: str = ""  # the client's own address
 
 
 class Client:
@@ -60,6 +61,8 @@ class Client:
         self.job, self.session, self.token = job, session, token
         self.greeting: Reply | None = None
         try:
+            if carrier.source:
+                self.socket.bind((carrier.source, 0))
             self.socket.connect((carrier.host, carrier.port))
             # As the client library's: a request is not held back for its data's acknowledgement.
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -42,6 +42,7 @@ class Caller:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(HANG)
         self.page: mmap.mmap | None = None
+        self.page_descriptor = -1
         self.node = self.number = 0
         try:
             self.socket.connect(str(path))
@@ -61,7 +62,7 @@ class Caller:
         welcomed, _, self.node = WELCOME.unpack(answer)
         assert welcomed == MAGIC
         self.page = mmap.mmap(descriptors[0], PERMITS * PERMIT_BYTES)
-        os.close(descriptors[0])
+        self.page_descriptor = descriptors[0]
 
     def __enter__(self) -> "Caller":
         return self
@@ -72,6 +73,9 @@ class Caller:
     def close(self) -> None:
         """Hang up, as a process that ends does."""
         self.socket.close()
+        if self.page_descriptor >= 0:
+            os.close(self.page_descriptor)
+            self.page_descriptor = -1
 
     @property
     def has_hung_up(self) -> bool:

@@ -41,6 +41,7 @@ class RealNode:
         carries: Path | None = None,
         user: int | None = None,
         file_size: int | None = None,
+        descriptors: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder, self.control = folder, folder / f"node{number}.control"
@@ -53,6 +54,8 @@ class RealNode:
             options += ("--listen", "127.0.0.1:0", "--token-file", str(token))
             options += ("--root", str(carries))
         command = [sys.executable, "-m", "penstock.cli"] if user is None else _as_user(user)
+        if descriptors is not None:
+            command = ["prlimit", f"--nofile={descriptors}:{descriptors}", *command]
         command += ["ionode", "--with-parent"]
         command += ["--socket", str(self.socket), "--control", str(self.control)]
         command += ["--number", str(number), "--id", str(self.node.id), "--json", *options]

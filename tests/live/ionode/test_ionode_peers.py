@@ -34,26 +34,6 @@ def test_another_user_is_refused(serve: Serve) -> None:
 
 
 @AS_ROOT
-def test_it_serves_every_user_and_needs_no_privilege(serve: Serve) -> None:
-    """None of its threads could open a file of anybody's, whatever its clients make it do."""
-    node = serve("--all-users")
-    open_to_all(node)
-
-    def use() -> object:
-        with Caller(node.socket) as caller:
-            return caller.make(4096).bytes >= 4096
-
-    assert as_nobody(use) == as_user(NOBODY - 1, use) == "True"
-    for status in Path(f"/proc/{node.process.pid}/task").glob("*/status"):
-        fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines())
-        for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
-            assert int(fields[name], 16) == 0, (status, name)
-        assert fields["Uid"].split() == fields["Gid"].split() == [str(NOBODY)] * 4
-        assert fields["Groups"].split() == []
-        assert fields["NoNewPrivs"] == "1"
-
-
-@AS_ROOT
 def test_a_users_jobs_are_not_another_users_of_that_name(serve: Serve) -> None:
     """Else a user would get the weight of another's job by naming one of his own like it."""
     node = serve("--all-users")

@@ -10,6 +10,7 @@ import click
 from penstock.campaign import executors
 from penstock.campaign.executors import ExecutorError, WorkerPool
 from penstock.cli.common.options import option
+from penstock.cli.common.terminal import echo
 from penstock.config import Loaded
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -48,7 +49,7 @@ def executor_errors() -> Iterator[None]:
 
 
 def _print(line: str) -> None:
-    click.echo(f"penstock: {line}", err=True)
+    echo(f"penstock: {line}", err=True)
 
 
 @contextmanager

@@ -52,6 +52,8 @@ class Configuration:
     """Sections whose flag may list several policies, A,B,...: the verb gets these as `several`."""
     only: str | None = None
     """The section that the verb uses, if it is a single one: --set takes no keys of others."""
+    strict: bool = False
+    """Whether a stranger's file that a search finds is an error: what is started would differ."""
 
     def __call__(self, command: F) -> F:
         """Add the options to a verb."""
@@ -88,7 +90,9 @@ class Configuration:
             config.Setting(key=key, value=value, origin=origin)
             for key, value in self.defaults.items()
         ]
-        return config.load(file, settings, defaults=defaults, policies=self.policies)
+        return config.load(
+            file, settings, defaults=defaults, policies=self.policies, strict=self.strict
+        )
 
     def _several(self, arguments: dict[str, Any]) -> dict[str, list[str]]:
         """Take the lists out of the arguments; a single policy stays a setting."""

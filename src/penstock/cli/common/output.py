@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from penstock.cli.common.terminal import json_echo
 from penstock.printable import printable
 from penstock.progress import console
 from penstock.units import show_seconds, show_volume
@@ -26,7 +27,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the re
 
 def emit_json(result: Any) -> None:
     """Print a result as JSON; NaN and infinite numbers become null."""
-    click.echo(json_text(result), nl=False)
+    json_echo(json_text(result), nl=False)
 
 
 def json_text(result: Any) -> str:

@@ -3,9 +3,8 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-import click
-
 from penstock.cli.common.output import emit_json
+from penstock.cli.common.terminal import echo
 from penstock.model import Action
 from penstock.records import Difference, Record, replay
 
@@ -26,11 +25,11 @@ def check(record: Record, trusted: Collection[str], *, as_json: bool) -> int:
             }
         )
     elif different is None:
-        click.echo(f"{replayed.events:,} events, {replayed.actions:,} actions: same decisions")
+        echo(f"{replayed.events:,} events, {replayed.actions:,} actions: same decisions")
     else:
-        click.echo(f"the decisions on the first {replayed.events:,} events are the same; then:")
+        echo(f"the decisions on the first {replayed.events:,} events are the same; then:")
         for key, value in _description(different).items():
-            click.echo(f"  {key:9} {value}")
+            echo(f"  {key:9} {value}")
     return 0 if different is None else FAILED
 
 

@@ -7,6 +7,7 @@ import click
 
 from penstock.campaign.journal import Journal
 from penstock.cli.common import live_options
+from penstock.cli.common.terminal import echo
 from penstock.live.agent.runner import NoJobError
 from penstock.live.measure.scratch import InterruptedRun
 from penstock.live.measure.survey import Survey
@@ -24,7 +25,7 @@ def run(survey: Survey[T], journal: Journal, label: str, *, budget: float = math
         raise click.ClickException(str(error)) from error
     except InterruptedRun as interrupt:
         total = f" of {len(survey.cells)}" if survey.next_round is None else ""
-        click.echo(
+        echo(
             f"penstock: interrupted; {survey.measured(journal)}{total} runs are kept in "
             f"{journal.path}; the same command continues from there",
             err=True,

@@ -4,11 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
-
 from penstock import units
 from penstock.cli.common.comparison_table import COLUMNS
 from penstock.cli.common.output import emit_table
+from penstock.cli.common.terminal import echo
 from penstock.sim.evaluate.policy_runs import HIGHER_IS_BETTER
 from penstock.sim.evaluate.what_ran import SOURCES
 
@@ -51,27 +50,27 @@ def show(result: Mapping[str, Any], *, in_window: bool = False) -> None:
     whole = "of the whole run, " if in_window else ""
     _show_check(result, whole)
     _show_policies(result)
-    click.echo(result["verdict"])
+    echo(result["verdict"])
     if not result["record"]["missing"]["matters"]:
         _show_jobs(result, whole)
     if "packing" in result:
         _show_packing(result["packing"])
     _show_decisions(result)
     for entry in result["skipped"]:
-        click.echo(f"skipped {entry['policy']}: {entry['reason']}")
+        echo(f"skipped {entry['policy']}: {entry['reason']}")
     heading = SOURCES.get(result["record"]["source"])
     for note in result["record"]["notes"]:
         if note != heading:
-            click.echo(f"note: {note}")
+            echo(f"note: {note}")
 
 
 def _show_check(result: Mapping[str, Any], whole: str) -> None:
     about, checks = result["record"], result["model_check"]
     mode = "" if about["mode"] is None else f" (mode {about['mode']})"
     errors = (f"{_plain(m)} {_percent(checks[m]['error'])}" for m in COLUMNS)
-    click.echo(f"model check: {result['ran']} ran{mode}; simulated: {', '.join(errors)}")
+    echo(f"model check: {result['ran']} ran{mode}; simulated: {', '.join(errors)}")
     if about["source"] in SOURCES:
-        click.echo(SOURCES[about["source"]])
+        echo(SOURCES[about["source"]])
     rows = [
         ("recorded", *(_number(checks[m]["recorded"]) for m in COLUMNS)),
         (f"{result['ran']}, simulated", *(_number(checks[m]["simulated"]) for m in COLUMNS)),
@@ -83,10 +82,10 @@ def _show_check(result: Mapping[str, Any], whole: str) -> None:
         f"{name}: {units.show_count(about['jobs'], 'job')}, "
         f"{units.show_count(about['iterations'], 'iteration')}"
     )
-    click.echo(f"{title}; {whole}run times are off by {100 * result['job_error']:.2f}% per job")
+    echo(f"{title}; {whole}run times are off by {100 * result['job_error']:.2f}% per job")
     emit_table(("", *COLUMNS.values()), rows)
     if by_run_times := [_plain(m) for m in COLUMNS if checks[m]["by_run_times"]]:
-        click.echo(f"{BAR}: by the error of run times in {', '.join(by_run_times)}")
+        echo(f"{BAR}: by the error of run times in {', '.join(by_run_times)}")
 
 
 def _show_policies(result: Mapping[str, Any]) -> None:
@@ -110,7 +109,7 @@ def _show_policies(result: Mapping[str, Any]) -> None:
     emit_table(("policy, simulated", utilization, "gain", *others), rows)
     starred = any(cell.endswith("*") for _, *cells in rows for cell in cells)
     star = "; * best, and beyond the model error" if starred else ""
-    click.echo(
+    echo(
         f"gain: in utilization, relative to {ran}, simulated{star}; makespan: from the beginning "
         "of the record"
     )
@@ -122,7 +121,7 @@ def _show_jobs(result: Mapping[str, Any], whole: str) -> None:
         jobs = result["policies"][name]["jobs"]
         changes = [_jobs(kind, jobs[kind]) for kind in ("gain", "lose")]
         none = "no job gains or loses by more than the model error"
-        click.echo(f"{name}: {whole}{'; '.join(filter(None, changes)) or none}")
+        echo(f"{name}: {whole}{'; '.join(filter(None, changes)) or none}")
 
 
 def _show_decisions(result: Mapping[str, Any]) -> None:
@@ -132,7 +131,7 @@ def _show_decisions(result: Mapping[str, Any]) -> None:
     """
     for name, figures in result["policies"].items():
         if refusal := figures["simulated_only"]:
-            click.echo(f"{name}: simulated only; 'penstock up' refuses it: {refusal}")
+            echo(f"{name}: simulated only; 'penstock up' refuses it: {refusal}")
         decisions = figures["decisions"]
         if decisions is None:
             continue
@@ -142,7 +141,7 @@ def _show_decisions(result: Mapping[str, Any]) -> None:
             parts.append(f"not known: {', '.join(of)}")
         if jobs := decisions["jobs_by_fallback"]:
             parts.append(f"{units.show_count(jobs, 'job')} by the fallback policy")
-        click.echo("; ".join(parts))
+        echo("; ".join(parts))
 
 
 def _jobs(kind: str, jobs: Sequence[Mapping[str, Any]]) -> str:
@@ -176,7 +175,7 @@ def _show_packing(packing: Mapping[str, Any]) -> None:
         title=f"packs of the same jobs, all ready at the beginning, under {packing['sharing']}, on "
         f"{packing['nodes']:,} nodes",
     )
-    click.echo("packers compare with each other: the table above has the jobs' own start times")
+    echo("packers compare with each other: the table above has the jobs' own start times")
 
 
 def _plain(metric: str) -> str:

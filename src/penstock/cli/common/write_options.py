@@ -8,6 +8,7 @@ import click
 
 from penstock import units
 from penstock.cli.common.options import PATH, option
+from penstock.cli.common.terminal import echo
 from penstock.errors import InputError, error_prefix
 from penstock.learn.write_models import from_darshan
 from penstock.learn.write_models.candidates import LUSTRE_UNIT, on_lustre
@@ -213,6 +214,6 @@ def between(seconds: float, low: float, high: float, confidence: str = "") -> st
 def show_notes(prediction: Prediction, notes: list[str]) -> None:
     """Print notes on what was assumed, and what lies outside of the model's training data."""
     for note in [*notes, *filter(None, [prediction.origin])]:
-        click.echo(f"note       {note}")
+        echo(f"note       {note}")
     for respect in prediction.outside:
-        click.echo(f"outside    {respect}")
+        echo(f"outside    {respect}")

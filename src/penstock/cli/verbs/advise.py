@@ -11,6 +11,7 @@ from penstock import units
 from penstock.cli.common import write_options
 from penstock.cli.common.options import typed
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.cli.common.write_options import WriteOptions
 from penstock.errors import InputError, error_prefix
 from penstock.files import check_writable, reason, replacing
@@ -134,7 +135,7 @@ def advise(
             {"machine": model.machine.name, "notes": notes} | _result(result, commands, intervals)
         )
         return
-    click.echo(f"{model.machine.name}: {write_options.describe(write)}")
+    echo(f"{model.machine.name}: {write_options.describe(write)}")
     _show(result, commands, intervals, notes)
 
 
@@ -229,28 +230,26 @@ def _show(
     result: Advice, commands: Settings, intervals: dict[str, Interval], notes: list[str]
 ) -> None:
     now = result.now
-    click.echo(f"now        {write_options.interval(now.prediction)}")
+    echo(f"now        {write_options.interval(now.prediction)}")
     if stage := write_options.dominant(now.prediction):
-        click.echo(f"           most of it: {stage}")
+        echo(f"           most of it: {stage}")
     if result.measured is not None:
-        click.echo(f"measured   {units.show_seconds(result.measured)}{_doubt(result)}")
+        echo(f"measured   {units.show_seconds(result.measured)}{_doubt(result)}")
     write_options.show_notes(now.prediction, notes)
     if not result.worth_it:
-        click.echo(
-            f"advised    no change: none of {result.candidates:,} candidates is clearly better"
-        )
+        echo(f"advised    no change: none of {result.candidates:,} candidates is clearly better")
     else:
         _show_best(result, commands)
     for command in commands.commands:
-        click.echo(f"type       {command}")
+        echo(f"type       {command}")
     if commands.hints and not any("ROMIO_HINTS" in command for command in commands.commands):
-        click.echo("hints      write these with --hints FILE, and set ROMIO_HINTS to its name")
+        echo("hints      write these with --hints FILE, and set ROMIO_HINTS to its name")
     for title, lines in (("romio hint", commands.hints), ("adios2", commands.adios2)):
         for name, value in lines.items():
-            click.echo(f"{title:11}{name} {value}")
+            echo(f"{title:11}{name} {value}")
     for why, interval in intervals.items():
         times = "" if interval.checkpoints is None else f", {interval.checkpoints:,} in total"
-        click.echo(
+        echo(
             f"checkpoint every {units.show_seconds(interval.seconds)} of computation "
             f"({WHY[why]}): {interval.cost:.1%} of the run{times}"
         )
@@ -270,19 +269,19 @@ def _hosts_note(commands: Settings) -> str:
 
 def _show_best(result: Advice, commands: Settings) -> None:
     now, best, gain = result.now, result.best, result.gain
-    click.echo(f"advised    {write_options.describe(best.write)}")
+    echo(f"advised    {write_options.describe(best.write)}")
     if best.write.bursts != now.write.bursts:
-        click.echo(f"           {best.write.bursts:,} aggregators, on the nodes")
-        click.echo(f"           {format_ranges(best.write.placement)}")
+        echo(f"           {best.write.bursts:,} aggregators, on the nodes")
+        echo(f"           {format_ranges(best.write.placement)}")
         if best.write.shared and best.write.nodes < now.write.nodes:
-            click.echo(f"           {_hosts_note(commands)}")
+            echo(f"           {_hosts_note(commands)}")
         moving = units.show_seconds(best.moving) if result.moves_counted else "unknown, not counted"
-        click.echo(f"           time to move data to them: {moving}")
+        echo(f"           time to move data to them: {moving}")
     # With a measurement the probability of the interval is unknown.
     confidence = write_options.confidence(best.prediction) if result.measured is None else ""
-    click.echo(f"then       {write_options.between(*result.outcome(), confidence)}")
+    echo(f"then       {write_options.between(*result.outcome(), confidence)}")
     doubt = "; it may be slower: try it once first" if result.may_be_slower else ""
-    click.echo(
+    echo(
         f"gain       {gain.expected:.2f}x ({gain.low:.2g} to {gain.high:.2g}){doubt}; "
         f"best of {result.candidates:,}, {result.rejected:,} outside of the training data"
     )

@@ -1,6 +1,5 @@
 """penstock agent: the agent of a node, in the foreground."""
 
-import logging
 import os
 from pathlib import Path
 
@@ -9,11 +8,13 @@ import click
 from penstock import units
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.cli.verbs.slurm import agent_directory, run
 from penstock.live.agent import node_agent
 from penstock.live.agent.node_agent import REAP_INTERVAL, NodeAgent
 from penstock.live.agent.reaper import Reaper, in_queue
 from penstock.live.protocol.state_directory import StateDirectory
+from penstock.progress import log_to_stderr
 
 
 @click.command()
@@ -58,7 +59,7 @@ def agent(
     serves. SIGTERM and SIGINT end it, and running jobs continue unmanaged. After a crash, a new
     agent takes over the jobs of the old one. docs/live/slurm.md is the guide.
     """
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    log_to_stderr()
     directory = agent_directory(run_folder)
     reaper = Reaper(in_queue, grace=units.seconds(grace))
     address = live_options.remote(controller, key_file) or StateDirectory(folder).controller
@@ -68,6 +69,6 @@ def agent(
         if as_json:
             emit_json({"control": str(directory.control), "pid": os.getpid()})
         else:
-            click.echo(f"the agent of this node serves {directory.control}")
+            echo(f"the agent of this node serves {directory.control}")
 
     node_agent.serve(node, announce)

@@ -11,6 +11,7 @@ import click
 from penstock.campaign.policy_file import policy_errors
 from penstock.cli.common.options import PATH, SITE, Configuration
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.config import Loaded
 from penstock.core import answers
 from penstock.errors import InputError
@@ -154,8 +155,6 @@ def _show(result: dict[str, Any]) -> None:
         text={"why"},
     )
     if result["bandwidth"] is not None:
-        click.echo(
-            f"total bandwidth, with each job alone on its I/O nodes: {result['bandwidth']:,.6g}"
-        )
+        echo(f"total bandwidth, with each job alone on its I/O nodes: {result['bandwidth']:,.6g}")
     if result["exceeds"]:
-        click.echo(result["reason"])
+        echo(result["reason"])

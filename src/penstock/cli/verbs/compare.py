@@ -15,6 +15,7 @@ from penstock.cli.common.conditions import Conditions
 from penstock.cli.common.contenders import Contenders
 from penstock.cli.common.options import PATH, argument, option, typed
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.cli.common.workload_files import Reader, explain_window
 from penstock.config import Loaded
 from penstock.files import check_writable
@@ -225,30 +226,30 @@ def _show(
     interval = " [95% interval]; wins: workloads on which it is better" if count > 1 else ""
     if len(policies) > 1:
         star = "* best; " if shown.starred else ""
-        click.echo(f"{star}gain: in {metric}, relative to {result['base']}{interval}")
+        echo(f"{star}gain: in {metric}, relative to {result['base']}{interval}")
     if shown.dropped:
-        click.echo(f"left out of this narrow terminal: {', '.join(shown.dropped)}; --json has all")
+        echo(f"left out of this narrow terminal: {', '.join(shown.dropped)}; --json has all")
     if count > 1:
-        click.echo(f"workloads: {'; '.join(result['method'])}")
+        echo(f"workloads: {'; '.join(result['method'])}")
     if conditions.text:
-        click.echo(conditions.text)
+        echo(conditions.text)
     for entry in result["skipped"]:
-        click.echo(f"skipped {entry['policy']} on {entry['file']}: {entry['reason']}")
+        echo(f"skipped {entry['policy']} on {entry['file']}: {entry['reason']}")
     for note in result["notes"]:
-        click.echo(note)
+        echo(note)
     if plot is not None:
-        click.echo(f"{display_name(plot)}: drawn")
+        echo(f"{display_name(plot)}: drawn")
     windows = {f.get("window") for file in result["files"] for f in file["policies"].values()}
     if len(windows) == 1 and (window := windows.pop()) is not None:
-        click.echo(explain_window(window, loaded))
+        echo(explain_window(window, loaded))
     if len(policies) == 1:
         return
     if count == FEW_WORKLOADS:
-        click.echo(FEW)
+        echo(FEW)
     taken = choice["policy"] not in (None, result["base"])
     caution = conditions.caution(needs=bool(policies[choice["policy"]]["needs"])) if taken else ""
     reason = choice["reason"]
-    click.echo(f"{reason[0].upper()}{reason[1:]}. {caution}".rstrip())
+    echo(f"{reason[0].upper()}{reason[1:]}. {caution}".rstrip())
 
 
 def _title(result: Mapping[str, Any]) -> str:

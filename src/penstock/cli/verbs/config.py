@@ -13,6 +13,7 @@ import msgspec
 from penstock import registry
 from penstock.cli.common.options import Configuration
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.cli.common.workload_files import knowledge
 from penstock.config import OWN, POLICY_SECTIONS, Loaded, Origin, section_types, values
 from penstock.config.loading import FILES
@@ -58,7 +59,7 @@ def show(*, loaded: Loaded, as_json: bool) -> None:
         file = None if loaded.file is None else str(loaded.file)
         emit_json({"file": file, "values": tables, "origins": origins})
     else:
-        click.echo("\n".join(_toml(loaded)))
+        echo("\n".join(_toml(loaded)))
 
 
 def _sections(loaded: Loaded) -> Iterator[tuple[str, msgspec.Struct]]:

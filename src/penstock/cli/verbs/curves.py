@@ -10,6 +10,7 @@ import msgspec
 from penstock.cli.common import live_options
 from penstock.cli.common.options import PATH
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.errors import InputError, error_prefix, unknown
 from penstock.learn.imported import ImportedApplication
 from penstock.learn.observations import Spread
@@ -18,7 +19,6 @@ from penstock.live.protocol import messages
 from penstock.live.protocol.application_record import ApplicationRecord
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import name_of, uid_of
-from penstock.printable import printable
 from penstock.sim.formats import curves_file
 from penstock.sim.formats.curves_file import read_curves
 from penstock.units import show_bandwidth, show_count, show_seconds, show_volume
@@ -85,7 +85,7 @@ def show(
         return
     rows = [row for one in records for row in _rows(one)]
     if not rows:
-        click.echo("no application is known" if application is None else "it is not known")
+        echo("no application is known" if application is None else "it is not known")
         return
     heads = ("application", "user", "nodes", "I/O nodes", "bandwidth", "quartiles", "phases")
     more = ("bytes per phase", "compute", "w_iter")
@@ -94,7 +94,7 @@ def show(
     )
     for one in records:
         if one.why_unknown:
-            click.echo(f"{printable(one.application)}: {one.why_unknown}")
+            echo(f"{one.application}: {one.why_unknown}")
 
 
 def _rows(record: ApplicationRecord) -> list[tuple[str, ...]]:
@@ -191,14 +191,14 @@ def import_(
     ):
         known.add(applications)
     for name in sorted({one.user for one in applications if uid_of(one.user) < 0}):
-        click.echo(f"penstock: there is no user {name!r} on this host (yet)", err=True)
+        echo(f"penstock: there is no user {name!r} on this host (yet)", err=True)
     if as_json:
         emit_json({"imported": msgspec.to_builtins(applications), "left_out": dropped})
     else:
         for name, counts in dropped.items():
             numbers = ", ".join(map(str, counts))
-            click.echo(f"{name}: left out the bandwidth with {numbers} I/O nodes")
-        click.echo(f"imported {show_count(len(applications), 'application')}")
+            echo(f"{name}: left out the bandwidth with {numbers} I/O nodes")
+        echo(f"imported {show_count(len(applications), 'application')}")
 
 
 def _to_import(state: StateDirectory, *, create: bool) -> StateDirectory:
@@ -274,4 +274,4 @@ def forget(
     if as_json:
         emit_json({"forgotten": count})
     else:
-        click.echo(f"forgot {show_count(count, 'application')}")
+        echo(f"forgot {show_count(count, 'application')}")

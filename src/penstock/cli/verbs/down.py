@@ -6,6 +6,7 @@ import click
 
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.live.deployment import launcher
 from penstock.live.protocol.state_directory import StateDirectory
 
@@ -27,8 +28,8 @@ def down(*, folder: Path | None, as_json: bool) -> None:
     """
     state = StateDirectory(folder)
     with live_options.launch_errors():
-        ended = launcher.down(state, lambda line: click.echo(f"penstock: {line}", err=True))
+        ended = launcher.down(state, lambda line: echo(f"penstock: {line}", err=True))
     if as_json:
         emit_json({"state": str(state.folder), "ended": ended})
     else:
-        click.echo(f"down: {state.folder}" if ended else f"nothing is up in {state.folder}")
+        echo(f"down: {state.folder}" if ended else f"nothing is up in {state.folder}")

@@ -7,11 +7,11 @@ import click
 
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.live.controller import explain as explained
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import StateDirectory
-from penstock.printable import printable
 
 
 @click.command()
@@ -38,11 +38,11 @@ def explain(*, job: str, folder: Path | None, as_json: bool) -> None:
         return
     record = explained.find(status.jobs, explanation.job)
     command = " ".join(" ".join(record.command).split())
-    click.echo(printable(f"{explanation.job} ({record.user}): {command}"))
+    echo(f"{explanation.job} ({record.user}): {command}")
     parts = {"Now": explanation.now, "So far": explanation.did, "Path": explanation.through}
     for head, sentences in parts.items():
-        click.echo(f"\n{head}")
+        echo(f"\n{head}")
         for sentence in sentences:
-            click.echo(f"  {printable(sentence)}")
+            echo(f"  {sentence}")
     if explanation.advice is not None:
-        click.echo(f"\nAdvice\n  {explanation.advice}")
+        echo(f"\nAdvice\n  {explanation.advice}")

@@ -14,6 +14,7 @@ from penstock.cli.common import live_options, survey
 from penstock.cli.common.host_options import HostOptions
 from penstock.cli.common.options import PATH, Configuration, argument, option, order_seed, typed
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.config import Loaded
 from penstock.errors import InputError
 from penstock.files import replacing
@@ -209,7 +210,7 @@ def explore(*, options: Options, loaded: Loaded, as_json: bool) -> int:
     """
     patterns, ignored = access_patterns.read(options.file)
     if ignored:
-        click.echo(f"penstock: {options.file}: ignored: {', '.join(ignored)}", err=True)
+        echo(f"penstock: {options.file}: ignored: {', '.join(ignored)}", err=True)
     placement = options.placement({"--mpi": options.mpi, "--emulate": options.emulate})
     if options.mpi:
         mpi.check_mpi()
@@ -243,7 +244,7 @@ def explore(*, options: Options, loaded: Loaded, as_json: bool) -> int:
     if options.until_converged:
         missing = _report_unconverged(rounds, runs)
     elif missing := len(cells) - len(runs):
-        click.echo(f"penstock: the budget ended before {missing} of {len(cells)} runs", err=True)
+        echo(f"penstock: the budget ended before {missing} of {len(cells)} runs", err=True)
     return 1 if missing else status
 
 
@@ -269,10 +270,10 @@ def _report(exploration: Results, out: Path, *, as_json: bool) -> int:
         _print_table(exploration, out)
     for run in marked[:3]:
         cell = f"{run.cell.phase} over {run.cell.io_nodes} I/O nodes, run {run.cell.repeat}"
-        click.echo(f"penstock: marked: {cell}: {run.marked}", err=True)
+        echo(f"penstock: marked: {cell}: {run.marked}", err=True)
     if marked:
         count = f"{len(marked)} of {len(exploration.runs)}"
-        click.echo(f"penstock: {count} runs are marked, and left out", err=True)
+        echo(f"penstock: {count} runs are marked, and left out", err=True)
     return 1 if marked else 0
 
 
@@ -291,10 +292,10 @@ def _print_table(exploration: Results, out: Path) -> None:
     # Not as the table's title, which would be broken at the table's width.
     emulated = exploration.emulated
     storage = f", on an emulated file system ({emulated})" if emulated else ""
-    click.echo(f"median bandwidth and quartiles over repeats{storage}\n")
+    echo(f"median bandwidth and quartiles over repeats{storage}\n")
     columns = ("job", "operation", "processes", "I/O nodes", "MB/s", "Q1", "Q3", "runs")
     emit_table(columns, rows)
-    click.echo(f"\nnext: penstock allocate {out / 'curves.json'} --io-nodes N")
+    echo(f"\nnext: penstock allocate {out / 'curves.json'} --io-nodes N")
 
 
 def _report_unconverged(rounds: ConvergenceRounds, runs: Sequence[Run]) -> int:
@@ -302,10 +303,10 @@ def _report_unconverged(rounds: ConvergenceRounds, runs: Sequence[Run]) -> int:
     pending = rounds.pending(runs)
     for phase, processes, io_nodes in pending[:3]:
         point = f"{phase} by {processes} over {io_nodes} I/O nodes"
-        click.echo(f"penstock: not converged: {point}", err=True)
+        echo(f"penstock: not converged: {point}", err=True)
     if pending:
         count = f"{len(pending)} of {len(rounds.points)}"
-        click.echo(f"penstock: {count} have not converged", err=True)
+        echo(f"penstock: {count} have not converged", err=True)
     return len(pending)
 
 

@@ -9,6 +9,7 @@ import click
 from penstock import units
 from penstock.cli.common.options import PATH
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.cli.common.workload_files import show_progress
 from penstock.errors import InputError, error_prefix, unknown
 from penstock.files import check_writable
@@ -136,7 +137,7 @@ def generate(
     if as_json:
         emit_json(result)
     else:
-        click.echo(
+        echo(
             f"{result['file']}: {units.show_count(len(workload), 'job')}, "
             f"{units.show_count(workload.iterations, 'iteration')}, "
             f"omega (sum of I/O ratios) {workload.omega:.4g}, {units.show_volume(size)}; "

@@ -12,6 +12,7 @@ import msgspec
 from penstock import config
 from penstock.cli.common import live_options, output
 from penstock.cli.common.options import PATH, flag_of_field, option, typed
+from penstock.cli.common.terminal import echo, json_echo
 from penstock.config.section import fields
 from penstock.errors import InputError
 from penstock.io_node_settings import DEFAULTS, IoNodeSettings
@@ -235,10 +236,10 @@ def ionode(*, options: Options, as_json: bool, **flags: str | None) -> int:
     def announce(address: messages.Node, port: int) -> None:
         if as_json:
             fields = {**msgspec.structs.asdict(address), "control": str(node.control)}
-            click.echo(msgspec.json.encode({**fields, "tcp_port": port}).decode())
+            json_echo(msgspec.json.encode({**fields, "tcp_port": port}))
         else:
             where = address.address + (f" and TCP port {port}" if port else "")
-            click.echo(f"I/O node {options.number} serves {where}")
+            echo(f"I/O node {options.number} serves {where}")
 
     return node.serve(announce)
 
@@ -251,7 +252,7 @@ def _load(options: Options, flags: Mapping[str, str | None]) -> messages.Setting
         if (text := flags[f"setting_{field.attribute}"]) is not None
     ]
     if not options.no_config:
-        loaded = config.load(options.config_file, settings).config
+        loaded = config.load(options.config_file, settings, strict=True).config
         return messages.Settings(**msgspec.structs.asdict(loaded.io_node))
     if settings or options.config_file:
         raise InputError("--no-config leaves the settings to the controller; leave them out")

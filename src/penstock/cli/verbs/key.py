@@ -6,6 +6,7 @@ import click
 
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.errors import InputError
 from penstock.live.protocol.site_key import SiteKey
 
@@ -41,6 +42,6 @@ def key(*, file: Path, user: str | None, key_file: Path | None, as_json: bool) -
     if as_json:
         emit_json({"key_file": str(file.resolve())})
     elif user is None:
-        click.echo(f"{file} is a new site key; copy it to all hosts of the site")
+        echo(f"{file} is a new site key; copy it to all hosts of the site")
     else:
-        click.echo(f"{file} is the key of user {user}; give it to nobody else")
+        echo(f"{file} is the key of user {user}; give it to nobody else")

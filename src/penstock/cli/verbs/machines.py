@@ -5,6 +5,7 @@ import msgspec
 
 from penstock import units
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.learn.write_models import machine
 from penstock.learn.write_models.parameters import bandwidth
 
@@ -51,14 +52,14 @@ def machines(*, name: str | None, as_json: bool) -> None:
         emit_json(msgspec.to_builtins(described))
         return
     striping = described.striping
-    click.echo(f"{described.title or described.name}\n{described.source}\n")
+    echo(f"{described.title or described.name}\n{described.source}\n")
     stages = [
         (stage.name, stage.kind, f"{stage.nodes_each or '-'}", _rate(stage.bandwidth, stage.rate))
         for stage in described.stage
     ]
     emit_table(("stage", "kind", "nodes each", "rate of each"), stages, text={"kind"})
     control = "users can choose" if striping.selectable else "fixed"
-    click.echo(
+    echo(
         f"\n{described.nodes:,} nodes of {described.cores} cores; {striping.targets:,} targets on "
         f"{striping.servers:,} servers; stripes of {units.show_volume(described.block)} over "
         f"{striping.count or 'all'} targets per file ({control})"

@@ -12,6 +12,7 @@ import click
 
 from penstock import __version__
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.errors import InputError, unknown
 from penstock.files import reason, replacing
 
@@ -69,13 +70,13 @@ def man(*, verb: tuple[str, ...], out: Path | None, as_json: bool) -> None:
         if as_json:
             emit_json({"out": str(out), "pages": names})
         else:
-            click.echo(f"{len(names)} pages in {out}")
+            echo(f"{len(names)} pages in {out}")
         return
     page = manual.page(*verb)
     if page is None:
         verbs = [" ".join(page.path[1:]) for page in manual.pages()]
         raise unknown("verb", " ".join(verb), verbs[1:])
-    emit_json(page) if as_json else click.echo(man_page(page, _date(), _parent(page)), nl=False)
+    emit_json(page) if as_json else echo(man_page(page, _date(), _parent(page)), nl=False)
 
 
 def _write(out: Path) -> list[str]:

@@ -7,6 +7,7 @@ import click
 from penstock.cli.common import live_options
 from penstock.cli.common.live_options import MODE_MEANINGS
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.errors import InputError, unknown
 from penstock.live.controller.modes import DEFAULT
 from penstock.live.deployment import launcher
@@ -54,11 +55,11 @@ def mode(*, to: str | None, user: str | None, folder: Path | None, as_json: bool
         return
     off, users = status.mode == "off", sorted(status.modes)
     others = f", for all users but {', '.join(users)}" if users and not off else ""
-    click.echo(f"{status.mode}{others}: {_meaning(status.mode)}")
+    echo(f"{status.mode}{others}: {_meaning(status.mode)}")
     for name in users:
         own = status.modes[name]
         note = ", but the site is off: no job waits" if off else f": {_meaning(own)}"
-        click.echo(f"{name}: {own}{note}")
+        echo(f"{name}: {own}{note}")
 
 
 def _meaning(mode: str) -> str:

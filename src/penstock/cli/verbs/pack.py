@@ -11,6 +11,7 @@ import numpy as np
 from penstock.campaign.policy_file import policy_errors
 from penstock.cli.common.options import PATH, SITE, Configuration
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.config import Loaded
 from penstock.errors import InputError, error_prefix
 from penstock.files import check_writable
@@ -175,23 +176,21 @@ def _show(result: dict[str, Any]) -> None:
         text={"jobs", "limited by"},
     )
     if not result["barriers"]:
-        click.echo(
-            "packs only set the order: each job starts as soon as its partition has room for it"
-        )
-    click.echo(
+        echo("packs only set the order: each job starts as soon as its partition has room for it")
+    echo(
         f"makespan without contention: {show_seconds(result['makespan'])}; I/O load alpha "
         f"{result['alpha']:.2f}"
     )
     if result["left_over"]:
-        click.echo(
+        echo(
             f"{result['left_over']} compute nodes are left over: the others divide evenly among "
             f"{result['io_nodes']} I/O nodes"
         )
     for job in result["left_out"]:
-        click.echo(f"left out {job['job']}: it needs {job['nodes']:,} nodes, {job['reason']}")
+        echo(f"left out {job['job']}: it needs {job['nodes']:,} nodes, {job['reason']}")
     if "out" in result:
         nodes = result["partition"] * result["io_nodes"]
-        click.echo(
+        echo(
             f"{result['out']}: written; next: penstock simulate {result['out']} --policy "
             f"exclusive-fcfs --set site.resources={result['io_nodes']} --set site.nodes={nodes}"
         )

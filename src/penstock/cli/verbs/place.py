@@ -8,6 +8,7 @@ import click
 from penstock.campaign.policy_file import policy_errors
 from penstock.cli.common.options import PATH, SITE, Configuration
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.cli.verbs import allocate as allocating
 from penstock.config import Loaded
 from penstock.core import answers
@@ -107,9 +108,7 @@ def _show(result: dict[str, Any]) -> None:
         text={"jobs"},
     )
     if result["exceeds"]:
-        click.echo(
-            f"{result['given']} I/O nodes are given, {len(result['io_nodes'])} exist: jobs share"
-        )
+        echo(f"{result['given']} I/O nodes are given, {len(result['io_nodes'])} exist: jobs share")
     direct = [name for name, places in result["placement"].items() if not places]
     if direct:
-        click.echo(f"direct: {', '.join(direct)}")
+        echo(f"direct: {', '.join(direct)}")

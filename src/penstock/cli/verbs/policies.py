@@ -8,6 +8,7 @@ import click
 
 from penstock import registry
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.core import live_knowledge
 from penstock.errors import InputError
 
@@ -114,10 +115,10 @@ def _check(kind: str, name: str, cpu_limit: int, *, as_json: bool) -> None:
             raise click.exceptions.Exit(2)
         return
     for warning in result.warnings:
-        click.echo(f"penstock: warning: policy {name!r}: {warning}", err=True)
+        echo(f"penstock: warning: policy {name!r}: {warning}", err=True)
     if result.problems:
         raise InputError(f"policy {name!r}: {'; '.join(result.problems)}")
-    click.echo(f"{name}: keeps the contract of {kind} policies")
+    echo(f"{name}: keeps the contract of {kind} policies")
 
 
 def _entry(kind: str, name: str) -> dict[str, Any]:
@@ -154,11 +155,11 @@ def _options(entry: dict[str, Any]) -> str:
 
 
 def _explain(entry: dict[str, Any]) -> None:
-    click.echo(entry["description"])
-    click.echo()
-    click.echo(f"kind     {entry['kind']}")
-    click.echo(f"from     {ORIGINS[entry['origin']].removeprefix('from ')}")
-    click.echo(f"needs    {', '.join(entry['needs']) or 'nothing'}")
+    echo(entry["description"])
+    echo()
+    echo(f"kind     {entry['kind']}")
+    echo(f"from     {ORIGINS[entry['origin']].removeprefix('from ')}")
+    echo(f"needs    {', '.join(entry['needs']) or 'nothing'}")
     offline = entry["offline"] and f"no: {entry['offline']}"
-    click.echo(f"live     {offline or live_knowledge.in_words(entry['kind'], entry['needs'])}")
-    click.echo(f"options  {_options(entry) or 'none'}")
+    echo(f"live     {offline or live_knowledge.in_words(entry['kind'], entry['needs'])}")
+    echo(f"options  {_options(entry) or 'none'}")

@@ -6,6 +6,7 @@ from penstock import units
 from penstock.cli.common import write_options
 from penstock.cli.common.options import typed
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.cli.common.write_options import WriteOptions
 
 
@@ -41,14 +42,14 @@ def predict(*, options: WriteOptions, as_json: bool) -> None:
             }
         )
         return
-    click.echo(f"{model.machine.name}: {write_options.describe(write)}")
-    click.echo(f"time       {write_options.interval(prediction)}")
+    echo(f"{model.machine.name}: {write_options.describe(write)}")
+    echo(f"time       {write_options.interval(prediction)}")
     if prediction.run is not None:
         low, high = map(units.show_seconds, prediction.run)
-        click.echo(f"one run    {low} to {high}{write_options.confidence(prediction)}")
-    click.echo(f"bandwidth  {units.show_bandwidth(rate)}")
+        echo(f"one run    {low} to {high}{write_options.confidence(prediction)}")
+    echo(f"bandwidth  {units.show_bandwidth(rate)}")
     write_options.show_notes(prediction, notes)
     if prediction.stages:
-        click.echo()
+        echo()
         rows = [(name, f"{part:.1%}") for name, part in prediction.stages.items()]
         emit_table(("stage", "part"), rows)

@@ -6,6 +6,7 @@ import click
 
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
@@ -56,4 +57,4 @@ def remap(
         several = f"I/O node{'s' if len(nodes) > 1 else ''} {', '.join(map(str, nodes))}"
         spread = f", in pieces of {show_volume(message.stripe)}" if message.stripe else ""
         where = several + spread if nodes else "direct I/O"
-        click.echo(f"{job} now uses {where}")
+        echo(f"{job} now uses {where}")

@@ -12,6 +12,7 @@ import click
 from penstock.cli.common import executor_options
 from penstock.cli.common.options import Configuration
 from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.terminal import echo
 from penstock.config import Loaded
 from penstock.config.campaign import LOCAL
 from penstock.errors import InputError
@@ -157,10 +158,10 @@ def _show(findings: "Findings", out: Path, size: "Size") -> None:
     if findings.table:
         head, *rows = findings.table
         emit_table(head, rows, title=findings.title)
-        click.echo(f"{tables.tally(findings.claims)}.")
+        echo(f"{tables.tally(findings.claims)}.")
     else:
-        click.echo(tables.claims_text(findings.claims, width=console().width), nl=False)
-    click.echo(_report(out, size))
+        echo(tables.claims_text(findings.claims, width=console().width), nl=False)
+    echo(_report(out, size))
 
 
 def _show_all(summary: "Summary", out: Path, *, as_json: bool) -> None:
@@ -176,12 +177,12 @@ def _show_all(summary: "Summary", out: Path, *, as_json: bool) -> None:
     emit_table(heads, rows)
     for study in summary.studies:
         if study.findings is None:
-            click.echo(f"{study.name}: {study.state}. {study.problem}")
+            echo(f"{study.name}: {study.state}. {study.problem}")
     if sentence := not_judged(summary.studies):
-        click.echo(sentence)
+        echo(sentence)
     if summary.absent:
-        click.echo(f"Not asked for: {', '.join(summary.absent)}.")
-    click.echo(_report(out, summary.size))
+        echo(f"Not asked for: {', '.join(summary.absent)}.")
+    echo(_report(out, summary.size))
 
 
 def _report(out: Path, size: "Size") -> str:

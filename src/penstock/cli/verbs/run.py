@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from penstock.cli.common import live_options
+from penstock.cli.common.terminal import echo, json_echo
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.learn.applications import LONGEST_NAME, bounded
@@ -20,7 +21,6 @@ from penstock.live.protocol import job_hints
 from penstock.live.protocol.job_record import direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.protocol.site_key import RemoteController
 from penstock.live.protocol.state_directory import StateDirectory
-from penstock.units import show_count
 
 LARGEST_COUNT = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
@@ -97,9 +97,6 @@ def run(
     program in COMMAND is found behind launchers, interpreters and containers: 'mpiexec -n 4 python3
     a.py' runs a.py.
 
-    The job ends with the command. Processes that it leaves in the background go on, unmanaged, and
-    one line on standard error says how many.
-
     The exit status is that of the command, or 128 plus the number of the signal that ended it.
     Signals are passed on to the command. If no controller is up, or none that can be used, or it
     refuses the job, the command runs unmanaged, and one line on standard error says so; --require
@@ -127,19 +124,19 @@ def run(
         place = partial(_place, folder, controller, key_file)
         outcome = _run(place, job, command, require=require)
     except runner.CannotRunError as error:
-        click.echo(f"penstock: {error}", err=True)
+        echo(f"penstock: {error}", err=True)
         return error.status
-    if outcome.left:
-        left = show_count(outcome.left, "process")
-        click.echo(
-            f"penstock: {outcome.job} has ended; {left} that it left in the background "
-            f"{'runs' if outcome.left == 1 else 'run'} unmanaged from now on",
+    if as_json:
+        json_echo(msgspec.json.encode(_summary(outcome)), err=True)
+        return outcome.status
+    if outcome.advice:
+        echo(f"penstock: {outcome.job}: {outcome.advice}", err=True)
+    if outcome.left_behind:
+        echo(
+            f"penstock: {outcome.job}: {outcome.left_behind} of its processes still run, from now "
+            "on without turns, and not counted; 'wait' at the end of a script keeps them in it",
             err=True,
         )
-    if as_json:
-        click.echo(msgspec.json.encode(_summary(outcome)), err=True)
-    elif outcome.advice:
-        click.echo(f"penstock: {outcome.job}: {outcome.advice}", err=True)
     return outcome.status
 
 
@@ -151,8 +148,8 @@ def _summary(outcome: runner.Outcome) -> dict[str, object]:
         "carried_bytes": outcome.counters.get("carried_bytes", 0),
         "direct_bytes": direct_bytes(outcome.counters),
         "fail_opens": fail_opens(outcome.counters),
-        **({"left": outcome.left} if outcome.left else {}),
         **({"advice": outcome.advice} if outcome.advice else {}),
+        **({"left_behind": outcome.left_behind} if outcome.left_behind else {}),
     }
 
 
@@ -173,7 +170,7 @@ def _run(
     except runner.NoJobError as error:
         if require:
             raise InputError(str(error)) from error
-        click.echo(f"penstock: {error}; running the command unmanaged", err=True)
+        echo(f"penstock: {error}; running the command unmanaged", err=True)
     return runner.execute_unmanaged(command)
 
 

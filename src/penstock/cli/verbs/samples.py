@@ -10,6 +10,7 @@ import click
 from penstock.cli.common import live_options
 from penstock.cli.common.options import PATH
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.errors import InputError
 from penstock.files import check_writable, reason
 from penstock.learn.write_models import machine as machines
@@ -103,7 +104,7 @@ def simulate(
     emit_table(
         columns, [(*(str(v) for v in list(r.values())[:3]), f"{r['seconds']:.1f}") for r in rows]
     )
-    click.echo(f"\n{out}: simulated, not measured; seed {seed}; {unknown:.1%} did not converge")
+    echo(f"\n{out}: simulated, not measured; seed {seed}; {unknown:.1%} did not converge")
 
 
 def _scales(text: str | None, valid: list[int]) -> list[int]:
@@ -190,7 +191,7 @@ def import_samples(
         emit_json(result)
         return
     emit_table(("samples", "converged", "runs"), [tuple(str(v) for v in list(result.values())[:3])])
-    click.echo(f"\n{out}: from {', '.join(result['sources'])}")
+    echo(f"\n{out}: from {', '.join(result['sources'])}")
 
 
 def _read(path: Path) -> str:

@@ -25,6 +25,7 @@ from penstock.cli.common.options import (
     typed,
 )
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.cli.common.workload_files import Reader, as_live, explain_window, knowledge
 from penstock.config import OWN, Config, Loaded
 from penstock.config import window as parse_window
@@ -366,26 +367,26 @@ def _show(result: dict[str, Any], window: str) -> None:
         f"{show_count(result['iterations'], 'iteration')}",
         text={"meaning"},
     )
-    click.echo(window)
+    echo(window)
     for note in result.get("notes", ()):
-        click.echo(note)
+        echo(note)
     if "io_resources" in result:
         _show_resources(result["io_resources"])
     if "as_live" in result:
-        click.echo(explain_as_live(result["as_live"]))
+        echo(explain_as_live(result["as_live"]))
     if "per_job" in result:
         _show_jobs(result["per_job"])
     if "plot" in result:
-        click.echo(f"{result['plot']['file']}: {result['plot']['note']}")
+        echo(f"{result['plot']['file']}: {result['plot']['note']}")
 
 
 def _show_resources(figures: dict[str, Any]) -> None:
     title = "paper io-resources: all jobs at once, resources shared evenly, until the first ends"
     if "reason" in figures:
-        click.echo(f"no metrics of paper io-resources: {figures['reason']}")
+        echo(f"no metrics of paper io-resources: {figures['reason']}")
         return
     rows = [(name, _number(figures[name]), text) for name, text in IO_RESOURCES.items()]
-    click.echo()
+    echo()
     emit_table(("metric", "value", "meaning"), rows, title=title, text={"meaning"})
 
 
@@ -394,10 +395,10 @@ def _show_jobs(jobs: list[dict[str, Any]]) -> None:
     worst = sorted(jobs, key=lambda job: -job["stretch"] if job["stretch"] > 0 else 0.0)
     listed = worst[:MOST_JOBS_SHOWN]
     rows = [(job["job"], *(_number(v) for k, v in job.items() if k != "job")) for job in listed]
-    click.echo()
+    echo()
     emit_table(list(listed[0]), rows)
     if len(worst) > len(listed):
-        click.echo(f"... and {len(worst) - len(listed):,} more jobs; --json lists all of them")
+        echo(f"... and {len(worst) - len(listed):,} more jobs; --json lists all of them")
 
 
 def _number(value: float) -> str:

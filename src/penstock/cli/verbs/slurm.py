@@ -11,6 +11,7 @@ import click
 from penstock import units
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live.batch import hooks, queue
@@ -105,7 +106,7 @@ def jobs(*, run_folder: Path | None, as_json: bool) -> None:
     folder = agent_directory(run_folder)
     with _agent_errors(folder):
         names = hooks.adopted_jobs(folder)
-    emit_json({"jobs": names}) if as_json else click.echo("\n".join(names) or "no jobs")
+    emit_json({"jobs": names}) if as_json else echo("\n".join(names) or "no jobs")
 
 
 @slurm.command(short_help="Reserve licences of a file system.")
@@ -135,7 +136,7 @@ def licences(*, licence: str, keep_back: int | None, as_json: bool) -> None:
     if as_json:
         emit_json({"licence": parsed.name, "total": parsed.total, "kept_back": reserved})
     else:
-        click.echo(f"{reserved} of {parsed.total} {parsed.name} licences are reserved")
+        echo(f"{reserved} of {parsed.total} {parsed.name} licences are reserved")
 
 
 @slurm.command(short_help="Update Slurm from the controller's status.")
@@ -182,7 +183,7 @@ def watch(
         except (InputError, OSError) as error:
             if once:
                 raise click.ClickException(reason(error)) from error
-            click.echo(f"penstock: {reason(error)}", err=True)
+            echo(f"penstock: {reason(error)}", err=True)
         if once:
             return
 

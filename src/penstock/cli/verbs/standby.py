@@ -6,6 +6,7 @@ import click
 
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.live.deployment import launcher
 from penstock.live.protocol.state_directory import StateDirectory
 
@@ -32,7 +33,7 @@ def standby(*, folder: Path | None, as_json: bool) -> None:
     def report(line: str) -> None:
         lines.append(line)
         if not as_json:
-            click.echo(line)
+            echo(line)
 
     with live_options.launch_errors():
         launcher.stand_by(state, report)

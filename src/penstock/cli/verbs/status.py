@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, emit_table, json_option, show_scope
+from penstock.cli.common.terminal import echo
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.file_system_record import FileSystemRecord
@@ -61,37 +62,35 @@ def _show(status: messages.Status) -> None:
         if status.policy
         else ""
     )
-    click.echo(f"{', '.join(status.roots)}{emulation}{turns}\n")
+    echo(f"{', '.join(status.roots)}{emulation}{turns}\n")
     if status.jobs:
         _show_jobs(status.jobs, several_file_systems=len(status.file_systems) > 1)
-        click.echo("")
+        echo("")
     if len(status.file_systems) > 1:
         _show_file_systems(status.file_systems)
-        click.echo("")
+        echo("")
     if status.io_nodes:
         _show_io_nodes(status.io_nodes)
-        click.echo("")
+        echo("")
     for node in status.io_nodes:
         if node.silent_seconds is not UNSET:
             since = show_seconds(node.silent_seconds)
-            click.echo(f"I/O node {node.number} has not answered for {since}: {node.why}")
+            echo(f"I/O node {node.number} has not answered for {since}: {node.why}")
     # I/O nodes say what they have moved by now, jobs what they had up to a second ago.
     running = any(job.state == "running" for job in status.jobs)
     reported = ", as jobs last reported" if running else ""
-    click.echo(
+    echo(
         f"{show_volume(status.forwarded_bytes)} forwarded, {show_volume(status.direct_bytes)} "
         f"direct, {show_count(status.fail_open_total, 'fail-open')} in total{reported}"
     )
     if status.policy_failures:
-        click.echo(
+        echo(
             f"policies failed {show_count(status.policy_failures, 'time')} (see the controller's "
             "log); jobs that waited for turns then continued without one, and I/O nodes were given "
             "by the fallback policy"
         )
     if status.fail_open_total:
-        click.echo(
-            "(a fail-open is a call that bypassed its I/O node or its gate: docs/live/index.md)"
-        )
+        echo("(a fail-open is a call that bypassed its I/O node or its gate: docs/live/index.md)")
 
 
 def _show_jobs(jobs: Sequence[JobRecord], *, several_file_systems: bool) -> None:

@@ -16,6 +16,7 @@ from penstock.cli.common.comparison_table import OF_KIND, show_gain, show_value
 from penstock.cli.common.conditions import Conditions
 from penstock.cli.common.options import PATH, argument, option, typed
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.config import Loaded
 from penstock.errors import InputError, error_prefix, unknown
 from penstock.files import check_writable
@@ -236,25 +237,25 @@ def _show(
     ]
     fixed = "".join(f", {key} {points[0][key]:g}" for key in points[0] if key not in varied)
     label = metric.replace("_", " ")
-    click.echo(
+    echo(
         f"{result['preset']}{fixed}: {label} of {base}, and the gain of others over it, "
         f"{show_count(result['seeds'], 'workload')} per point"
     )
     emit_table((*varied, base, *names), rows, drop=list(reversed(names))[:-1])
     if conditions.text:
-        click.echo(conditions.text)
+        echo(conditions.text)
     for name in names:
         gains = [contest.gain(name, metric) for contest in contests]
         better, worse = (
             sum(getattr(gain, which) for gain in gains) for which in ("above_zero", "below_zero")
         )
-        click.echo(
+        echo(
             f"{name}: of {show_count(len(points), 'point')}, the interval is above zero at "
             f"{better} and below at {worse}"
             f"{BY_CHANCE if result['seeds'] > 1 else '; --seeds 1 has no intervals'}"
         )
     if plot is not None:
-        click.echo(f"{display_name(plot)}: drawn")
+        echo(f"{display_name(plot)}: drawn")
 
 
 def _figure(

@@ -14,6 +14,7 @@ from msgspec import UNSET
 from penstock import units
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option, show_scope, table, tuned_value
+from penstock.cli.common.terminal import echo, json_echo
 from penstock.errors import InputError, error_prefix
 from penstock.live.controller.explain import behind
 from penstock.live.deployment import launcher
@@ -21,6 +22,7 @@ from penstock.live.protocol import messages
 from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus, Value
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
+from penstock.printable import printable
 from penstock.progress import console
 from penstock.units import show_bandwidth, show_count, show_seconds, show_volume
 
@@ -260,7 +262,7 @@ def _order(job: JobView) -> tuple[int, float, float]:
 
 def _emit(views: Iterator[View], *, once: bool) -> None:
     for view in views:
-        emit_json(msgspec.to_builtins(view)) if once else click.echo(msgspec.json.encode(view))
+        emit_json(msgspec.to_builtins(view)) if once else json_echo(msgspec.json.encode(view))
 
 
 def _show(views: Iterator[View], *, once: bool) -> None:
@@ -269,7 +271,7 @@ def _show(views: Iterator[View], *, once: bool) -> None:
         for view in views:
             out.print(_screen(view))
             if not once:
-                click.echo("")
+                echo("")
         return
     from rich.live import Live  # noqa: PLC0415 - see penstock.cli.common.output
 
@@ -283,7 +285,7 @@ def _screen(view: View) -> "Group":
     from rich.console import Group  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    parts: list[Any] = [Text(_head(view)), Text(_total(view)), Text("")]
+    parts: list[Any] = [Text(printable(_head(view))), Text(_total(view)), Text("")]
     if view.jobs:
         several = len(view.file_systems) > 1
         rows = [_row(job, several_file_systems=several) for job in view.jobs]
@@ -300,7 +302,7 @@ def _screen(view: View) -> "Group":
         cells = [tuple(node.values()) for node in nodes]
         parts += [Text(""), table(tuple(nodes[0]), cells, text=text)]
     if view.tuning is not None:
-        parts += [Text(""), Text(_tuning(view.tuning))]
+        parts += [Text(""), Text(printable(_tuning(view.tuning)))]
     return Group(*parts)
 
 

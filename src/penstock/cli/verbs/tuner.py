@@ -13,6 +13,7 @@ from penstock.cli.common import live_options, options
 from penstock.cli.common.host_options import HostOptions, where
 from penstock.cli.common.options import PATH
 from penstock.cli.common.output import emit_json, emit_table, json_option, table, tuned_value
+from penstock.cli.common.terminal import echo
 from penstock.config.tuning import TuningSection
 from penstock.data import windows
 from penstock.errors import InputError, error_prefix
@@ -64,7 +65,7 @@ def show(*, file: Path | None, folder: Path | None, as_json: bool) -> None:
         return
     out = console()
     for learned, rows in contents:
-        out.print(f"{learned['policy']}  ({learned['file']})", highlight=False, markup=False)
+        echo(f"{learned['policy']}  ({learned['file']})")
         if rows:
             heads = ("parameter", "operation", "pattern", "size", "clients", "value", "tried")
             text = {"parameter", "operation", "pattern", "value"}
@@ -236,7 +237,7 @@ def measure(
     if as_json:
         emit_json(result | ({"hosts": placement.hosts} if placement else {}))
     else:
-        click.echo(f"{len(rows)} runs, each with one window, {where(placement)}: {out}")
+        echo(f"{len(rows)} runs, each with one window, {where(placement)}: {out}")
     return 0
 
 

@@ -12,6 +12,7 @@ from penstock import units
 from penstock.cli.common import live_options
 from penstock.cli.common.options import PATH, Configuration, option, typed
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.cli.verbs.curves import owned
 from penstock.config import Loaded
 from penstock.errors import InputError
@@ -192,6 +193,7 @@ CONFIGURATION = Configuration(
     },
     policies=("sharing", "allocation", "placement"),
     defaults={"allocation.policy": "where-known"},
+    strict=True,
 )
 
 
@@ -228,7 +230,7 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         one.check(deployment.all_io_nodes)
     mixed = mixed_devices(deployment.file_systems)
     for warning in [*_doubtful_bandwidths(deployment), *([] if mixed is None else [mixed])]:
-        click.echo(f"penstock: warning: {warning}", err=True)
+        echo(f"penstock: warning: {warning}", err=True)
     with live_options.launch_errors():
         launcher.up(deployment)
         if options.all_users:  # every user may reach the sockets, and nothing else
@@ -257,20 +259,20 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
     serving = (
         "1 I/O node serves" if options.io_nodes == 1 else f"{options.io_nodes} I/O nodes serve"
     )
-    click.echo(f"{serving} {_places(deployment)}{emulation}")
-    click.echo(f"sharing policy {status.policy}, mode {status.mode}: {_meaning(status)}")
+    echo(f"{serving} {_places(deployment)}{emulation}")
+    echo(f"sharing policy {status.policy}, mode {status.mode}: {_meaning(status)}")
     if status.bandwidth is None and any(each.bandwidth is None for each in deployment.file_systems):
-        click.echo(
+        echo(
             "site.bandwidth is not set: lengths of phases are estimated from the fastest phase "
             "seen, and 'penstock top' shows no part of the bandwidth"
         )
     if url:
-        click.echo(f"HTTP API at {url}")
-        click.echo(f"dashboard: {url}/")
+        echo(f"HTTP API at {url}")
+        echo(f"dashboard: {url}/")
     if address:
-        click.echo(f"on other hosts: penstock run --controller {address} --key-file FILE ...")
+        echo(f"on other hosts: penstock run --controller {address} --key-file FILE ...")
     where = f"--state {quote(str(state.folder))} " if options.state else ""
-    click.echo(f"run a job with: penstock run {where}-- COMMAND")
+    echo(f"run a job with: penstock run {where}-- COMMAND")
 
 
 def _places(deployment: Deployment) -> str:

@@ -252,8 +252,8 @@ def _simulate_allocation(record: Record, loaded: Loaded, options: Options) -> di
     sharing.check_trust(trusted)
     header = record.header
     name, headers = what_if_allocation.candidates(header, loaded.config, allocations, placements)
-    for policy in what_if_allocation.policies(headers[name]):
-        Ran(policy=policy).check_trust(trusted)
+    for spec in what_if_allocation.policies(headers[name]):
+        Ran(policy=spec.policy, options=spec.options).check_trust(trusted)
     ran = Ran(policy=name, mode=header.mode)
     recording = from_record.load(record, by_io_node=True)
     task = _task(record, recording, sharing, loaded, options)

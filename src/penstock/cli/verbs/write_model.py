@@ -12,6 +12,7 @@ from penstock import __version__, units
 from penstock.cli.common import options
 from penstock.cli.common.options import PATH
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.errors import InputError, error_prefix, unknown
 from penstock.files import check_writable
 from penstock.learn.write_models import dataset, evaluation, model, samples, training
@@ -127,17 +128,15 @@ def train(
             }
         )
         return
-    click.echo(f"{out}: {technique}, trained on {len(data):,} samples of {described.name}")
+    echo(f"{out}: {technique}, trained on {len(data):,} samples of {described.name}")
     if len(data) < len(smaller):
-        click.echo(
-            f"left out   {len(smaller) - len(data):,} that have not converged or take below 5 s"
-        )
+        echo(f"left out   {len(smaller) - len(data):,} that have not converged or take below 5 s")
     if learned.origin:
-        click.echo(f"note       {learned.origin}")
+        echo(f"note       {learned.origin}")
     if result:
-        click.echo()
+        echo()
         _show_scores(result, f"tested on {len(larger):,} larger writes")
-    click.echo(f"\nnext: penstock write-model show {out}")
+    echo(f"\nnext: penstock write-model show {out}")
 
 
 def _as_the_paper(data: Dataset) -> Dataset:
@@ -226,22 +225,22 @@ def show(*, model_file: Path, as_json: bool) -> None:
             }
         )
         return
-    click.echo(f"{one.technique}, for {one.machine.name}")
-    click.echo(f"sources    {', '.join(one.sources)}")
+    echo(f"{one.technique}, for {one.machine.name}")
+    echo(f"sources    {', '.join(one.sources)}")
     if learned.origin:
-        click.echo(f"note       {learned.origin}")
+        echo(f"note       {learned.origin}")
     for name, (low, high) in one.range.axes.items():
         shown = f"{dataset.show(name, low)} to {dataset.show(name, high)}"
-        click.echo(f"range      {dataset.LABELS.get(name, name)}: {shown}")
+        echo(f"range      {dataset.LABELS.get(name, name)}: {shown}")
     if one.tags != [""]:
-        click.echo(f"tags       {', '.join(one.tags)}")
-    click.echo(
+        echo(f"tags       {', '.join(one.tags)}")
+    echo(
         f"interval   {one.interval.coverage:.0%} within a factor of "
         f"{math.exp(one.interval.half):.2f}, wider outside of the training data"
     )
     for name, value in one.provenance.items():
-        click.echo(f"{name}: {value}")
-    click.echo()
+        echo(f"{name}: {value}")
+    echo()
     columns = tuple(features[0]) if features else ()
     emit_table(
         columns,

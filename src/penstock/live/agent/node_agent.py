@@ -35,7 +35,7 @@ from penstock.live.protocol.hook_messages import (
     ListJobs,
     ReleaseJob,
 )
-from penstock.live.protocol.preload import readable_by_all
+from penstock.live.protocol.preload import readable_by_all, with_asan
 from penstock.live.protocol.site_key import RemoteController, SiteKey
 from penstock.live.protocol.state_directory import StateDirectory, hold_lock, write_holder
 from penstock.live.protocol.users import peer_credentials
@@ -142,7 +142,7 @@ class NodeAgent:
     ) -> None:
         """Answer one request, which the user of the other end makes.
 
-        Nothing answers one that does not come in time, is too long, or is none.
+        Nothing answers one that does not come in time, is too long, or is not one.
         """
         with suppress(OSError, ValueError), closing(writer):
             _, uid = peer_credentials(writer.get_extra_info("socket"))
@@ -338,7 +338,8 @@ def _environment(accepted: messages.JobAccepted, socket: Path, copies: Path) -> 
 
     above = preload(*accepted.above, page_server.library())
     below = {"LD_PRELOAD_BELOW": preload(*accepted.preload)} if accepted.preload else {}
-    return accepted.environment | {"LD_PRELOAD": above, "PENSTOCK_AGENT": str(socket)} | below
+    ours = {"LD_PRELOAD": above, "PENSTOCK_AGENT": str(socket), "ASAN_OPTIONS": with_asan("")}
+    return accepted.environment | ours | below
 
 
 def _create_folder(folder: Path, adopt: AdoptJob) -> None:

@@ -45,8 +45,8 @@ class PageServer:
         self.pages = pages
         self.path = path
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        os.fchmod(self._listener.fileno(), 0o600)  # before bind: the path never has more
         self._listener.bind(str(path))
-        path.chmod(0o600)
         self._listener.listen(128)
         self._thread = threading.Thread(target=self._serve, name="penstock-pages", daemon=True)
 
@@ -72,21 +72,9 @@ class PageServer:
         others = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
         return {
             "LD_PRELOAD": ":".join(dict.fromkeys([*above, str(library()), *others, *below])),
+            "ASAN_OPTIONS": preload.with_asan(os.environ.get("ASAN_OPTIONS", "")),
             "PENSTOCK_AGENT": str(self.path),
         }
-
-    def processes(self) -> set[int]:
-        """Return the processes of this user that were started in the environment of the job."""
-        mark = os.fsencode(f"PENSTOCK_AGENT={self.path}")
-        processes = set()
-        for entry in os.scandir("/proc"):
-            # A process may end while it is read; that of another user may not be readable.
-            with suppress(OSError):
-                if entry.name.isdigit() and entry.stat().st_uid == os.geteuid():
-                    environment = Path(entry.path, "environ").read_bytes().split(b"\0")
-                    if mark in environment:
-                        processes.add(int(entry.name))
-        return processes
 
     def _serve(self) -> None:
         while True:

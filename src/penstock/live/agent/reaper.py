@@ -15,7 +15,12 @@ from pathlib import Path
 SQUEUE = "squeue"
 SQUEUE_TIMEOUT = 10.0
 _ANSWERS = {True: "no", False: "yes", None: "no answer"}
-_STEP = re.compile(rb"^slurmstepd: \[(\d+)")
+_STEP = re.compile(rb"slurmstepd: \[(\d+)")
+_CGROUP = re.compile(
+    rb"\d+:[^:]*:(?:/system\.slice)?/(?:[^/]*slurmstepd\.scope|slurm[^/]*/uid_\d+)/job_(\d+)\b"
+)
+"""Version 2 (SCOPE/job_N) and 1 (/slurm/uid_U/job_N), from the top: users have theirs below."""
+_USERS = re.compile(rb"^Uid:\t([\d\t]+)$", re.MULTILINE)
 
 log = logging.getLogger("penstock.agent")
 
@@ -65,7 +70,11 @@ class Reaper:
 
 
 def jobs_with_processes(proc: Path = Path("/proc")) -> set[str]:
-    """Return the Slurm jobs that have a process on this host, their step daemons included."""
+    """Return the Slurm jobs that have a process on this host, as the kernel says.
+
+    By the cgroups that Slurm puts a job's processes into, and by its step daemons, which are root's
+    and run for as long as a step does. A process names itself, and its environment, as it likes.
+    """
     return {job for pid in _pids(proc) for job in _jobs_of(proc / pid)}
 
 
@@ -76,12 +85,21 @@ def _pids(proc: Path) -> Iterable[str]:
 def _jobs_of(process: Path) -> Iterable[str]:
     # A process may end while it is read; those of other users may not be readable.
     with suppress(OSError):
-        if step := _STEP.match((process / "cmdline").read_bytes()):
-            yield step[1].decode()
+        for line in (process / "cgroup").read_bytes().splitlines():
+            if cgroup := _CGROUP.match(line):
+                yield cgroup[1].decode()
     with suppress(OSError):
-        for variable in (process / "environ").read_bytes().split(b"\0"):
-            if variable.startswith(b"SLURM_JOB_ID="):
-                yield variable.partition(b"=")[2].decode(errors="replace")
+        if (step := _STEP.match((process / "cmdline").read_bytes())) and _is_step_daemon(process):
+            yield step[1].decode()
+
+
+def _is_step_daemon(process: Path) -> bool:
+    """Whether a process is a daemon of Slurm: by its users, as its directory's owner may lie."""
+    program = (process / "exe").readlink().name.removesuffix(" (deleted)")
+    users = _USERS.search((process / "status").read_bytes())
+    if program != "slurmstepd" or users is None:
+        return False
+    return {int(user) for user in users[1].split()} <= {0, os.geteuid()}
 
 
 def in_queue(job: str) -> bool | None:

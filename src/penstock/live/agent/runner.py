@@ -8,8 +8,7 @@ import errno
 import os
 import shutil
 import signal
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from penstock.files import reason
 from penstock.learn.applications import application_of
 from penstock.live.agent.group_signals import GroupSignalProbe
 from penstock.live.agent.job_agent import JobAgent, begin_job
+from penstock.live.agent.left_behind import left_behind
 from penstock.live.agent.page_server import PageServer, create_pages
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
@@ -41,8 +41,6 @@ FORWARDED = frozenset(
 )
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _SHELL = "/bin/sh"
-_ENDS_WITHIN = 0.2
-"""Seconds for processes that end with their command, such as the last of a pipeline."""
 
 
 class NoJobError(Exception):
@@ -76,8 +74,8 @@ class Outcome:
     advice: str = ""
     signal: int | None = None
     """The last signal that arrived while it ran, which it may have answered by any exit status."""
-    left: int = 0
-    """Processes that it left in the background: they run unmanaged from then on."""
+    left_behind: int = 0
+    """Processes that it started and that still run: unmanaged from now on."""
 
 
 def check(command: Sequence[str]) -> None:
@@ -191,23 +189,15 @@ def run(
         except BaseException:  # raised by a signal handler
             agent.end(_kill(pid))
             raise
-        counters = agent.end(status)
+        left = len(left_behind(path))
         return Outcome(
             job=agent.id,
             status=status,
-            counters=counters,
+            counters=agent.end(status),
             advice=agent.advice,
             signal=arrived,
-            left=len(_left_behind(server)),
+            left_behind=left,
         )
-
-
-def _left_behind(server: PageServer, clock: Callable[[], float] = time.monotonic) -> set[int]:
-    """Return the processes of a job that go on without it."""
-    deadline = clock() + _ENDS_WITHIN
-    while (left := server.processes()) and clock() < deadline:
-        time.sleep(_ENDS_WITHIN / 10)
-    return left
 
 
 @contextmanager

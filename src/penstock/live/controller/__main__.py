@@ -26,6 +26,7 @@ from penstock.live.protocol import client, messages
 from penstock.live.protocol.process import end_with_parent, raise_descriptor_limit
 from penstock.live.protocol.state_directory import StateDirectory, write_holder
 from penstock.live.store import StoreError
+from penstock.progress import log_to_stderr
 
 log = logging.getLogger("penstock.controller")
 
@@ -75,7 +76,7 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
     os.chdir("/")
     os.umask(0o077)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    log_to_stderr()
     raise_descriptor_limit()
     state = StateDirectory(Path(deployment.state))
     if left := state.clean_up():

@@ -30,7 +30,7 @@ from penstock.live.controller.supervise import run_forever
 from penstock.live.controller.tuning import Tuning
 from penstock.live.controller.turn_service import TurnService
 from penstock.live.controller.unreported_exits import UnreportedExits
-from penstock.live.deployment.carrying import new_carry_token
+from penstock.live.deployment.carrying import carry_token
 from penstock.live.deployment.emulator import ProcessEnvironment
 from penstock.live.deployment.spec import ANSWER_TIMEOUT, Deployment
 from penstock.live.protocol import client, messages
@@ -68,7 +68,7 @@ class Controller:
             deployment.emulate, deployment.roots, self.state.emulator
         )
         self.carry_token = (
-            None if deployment.emulate is None else new_carry_token(self.state.carry_token)
+            None if deployment.emulate is None else carry_token(self.state.carry_token)
         )
         self.io_node_map = IoNodeMap(
             deployment.all_io_nodes,

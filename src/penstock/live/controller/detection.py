@@ -71,9 +71,6 @@ async def query(
 ) -> None:
     """Ask I/O nodes for their observations, and wait until a time for the answers."""
     queried = [n for n in io_nodes.nodes if n.node is not None and n.number in numbers]
-    for io_node in queried:
-        if io_node.link is None and not io_node.remote:
-            await io_nodes.link(io_node)
     groups = []
     # In groups: otherwise the last report would wait until all others are handled.
     for k in range(0, len(queried), AT_A_TIME):

@@ -29,6 +29,8 @@ from penstock.live.protocol.users import name_of
 RESTARTS, RESTARTS_WITHIN = 5, 60.0
 """An I/O node that died more often than this, within this many seconds, stays down."""
 FIRST_DELAY, LONGEST_DELAY = 0.1, 5.0
+RELINK_DELAY = 0.2
+"""Seconds from the break of a connection to an I/O node that lives to the next try."""
 LOOPBACK = "127.0.0.1"
 
 log = logging.getLogger("penstock.controller")
@@ -93,6 +95,7 @@ class IoNodes:
         self._up, self._down = up, down
         self.clock = clock
         self._supervisors: list[asyncio.Task[None]] = []
+        self._relinking: set[asyncio.Task[None]] = set()
         self._ending = False
 
     async def start(self) -> None:
@@ -170,10 +173,11 @@ class IoNodes:
         self.nodes[number].answered = self.clock()
         receive(number, result)
 
-    async def link(self, io_node: IoNode) -> None:
-        """Open a lasting connection to an I/O node of this host; queries work without one, too."""
-        assert io_node.node is not None
+    async def keep_link(self, io_node: IoNode) -> None:
+        """Keep a connection to an I/O node of this host; a broken one is made again."""
         node, loop = io_node.node, asyncio.get_running_loop()
+        if node is None or io_node.link is not None or self._ending:
+            return
 
         def receive(text: bytes) -> None:
             link.receive(text)
@@ -182,6 +186,16 @@ class IoNodes:
             link.close()
             if io_node.link is link:
                 io_node.link = None
+                try_again()
+
+        def try_again() -> None:
+            if io_node.node is node and not self._ending:
+                loop.call_later(RELINK_DELAY, relink)
+
+        def relink() -> None:
+            task = asyncio.create_task(self.keep_link(io_node))
+            self._relinking.add(task)
+            task.add_done_callback(self._relinking.discard)
 
         try:
             transport, _ = await loop.create_unix_connection(
@@ -189,6 +203,7 @@ class IoNodes:
             )
         except OSError as error:
             log.warning("I/O node %d: %s", io_node.number, error)
+            try_again()
             return
         io_node.link = link = IoNodeLink(node, transport)
 
@@ -242,9 +257,10 @@ class IoNodes:
     async def stop(self) -> None:
         """Let all finish their requests, and end them."""
         self._ending = True
-        for task in self._supervisors:
+        tasks = [*self._supervisors, *self._relinking]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._supervisors, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*map(self._drain, self._own()))
         for io_node in self._own():
             if io_node.link is not None:
@@ -287,7 +303,7 @@ class IoNodes:
             )
         io_node.node = node
         log.info("I/O node %d serves, process %d", number, process.pid)
-        await self.link(io_node)
+        await self.keep_link(io_node)
         self._up(io_node.node)
 
     def _carrying(self) -> list[str]:

@@ -13,9 +13,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
+from penstock import trusted_files
 from penstock.errors import InputError
 from penstock.files import reason, replacing
 from penstock.live.deployment.spec import (
@@ -65,7 +67,7 @@ def up(deployment: Deployment) -> "subprocess.Popen[bytes] | None":
             complete = with_stripe_layout(deployment)
             controller = _start(complete, state, lock)
             if not deployment.attached:
-                with replacing(state.deployment) as unfinished:
+                with replacing(state.deployment, private=True) as unfinished:
                     unfinished.write_bytes(msgspec.json.encode(complete))
             return controller
     except BlockingIOError:
@@ -75,7 +77,7 @@ def up(deployment: Deployment) -> "subprocess.Popen[bytes] | None":
 def _start(
     deployment: Deployment, state: StateDirectory, lock: int
 ) -> "subprocess.Popen[bytes] | None":
-    with state.log.open("ab") as log:
+    with _open_log(state.log) as log:
         controller = subprocess.Popen(
             [*CONTROLLER, str(lock), str(os.getpid())],
             pass_fds=[lock],
@@ -104,6 +106,14 @@ def _start(
     return None
 
 
+def _open_log(path: Path) -> IO[bytes]:
+    """Open the log, which names jobs and files, for nobody but this user."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600)
+    os.fchmod(descriptor, 0o600)  # it may be of an earlier version
+    return open(descriptor, "ab")  # noqa: PTH123 - a descriptor
+
+
 def stand_by(
     state: StateDirectory,
     report: Callable[[str], object] = lambda _: None,
@@ -114,10 +124,10 @@ def stand_by(
 ) -> None:
     """Start another controller whenever the controller dies; return once the deployment is down.
 
-    Raises InputError if nothing is up, and LaunchError if controllers die too often or do not
-    start.
+    Raises InputError if nothing is up or others can write what is, and LaunchError if controllers
+    die too often or do not start.
     """
-    if _read_deployment(state) is None:
+    if not state.exists() or _read_deployment(state) is None:
         raise InputError(f"nothing is up in {state.folder}; start it with 'penstock up'")
     report(f"standing by {state.folder}")
     deaths: deque[float] = deque(maxlen=max_takeovers)
@@ -142,9 +152,12 @@ def _take_over(deployment: Deployment, state: StateDirectory) -> bool:
 
 
 def _read_deployment(state: StateDirectory) -> Deployment | None:
-    """Return the deployment that should be up, or None once it is taken down."""
+    """Return the deployment that should be up, or None once it is taken down.
+
+    It names the commands that are run: InputError if others could have written it.
+    """
     try:
-        return msgspec.json.decode(state.deployment.read_bytes(), type=Deployment)
+        return msgspec.json.decode(trusted_files.read(state.deployment), type=Deployment)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from penstock.errors import InputError
 from penstock.live.http.openapi import Operation, Problem, Reply
+from penstock.live.http.server import HAS_TOKEN
 from penstock.live.protocol.tokens import Bearer, Tokens
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -43,7 +44,34 @@ class RequestLimits:
     body_seconds: float = 5.0
     answer_seconds: float = 8.0
     pause_seconds: float = 0.01
-    """Between two reads or refusals, over all clients: granting turns comes first."""
+    """Between two reads of a lane, over all clients: granting turns comes first."""
+    waiting: int = 128
+    """Requests that wait in a lane of reads; further ones are refused."""
+    waiting_each: int = 64
+    """Of them those of one token, or of one address without a token."""
+
+
+class _Lane:
+    """Requests that are answered one after the other, with a pause between them."""
+
+    def __init__(self, limits: RequestLimits) -> None:
+        self._limits = limits
+        self._pause = asyncio.Lock()
+        self._waiting: Counter[str] = Counter()
+
+    async def wait(self, client: str) -> None:
+        """Wait for the request's turn; HttpError: too many do, or too many of this client."""
+        limits = self._limits
+        if self._waiting[client] >= limits.waiting_each or self._waiting.total() >= limits.waiting:
+            raise HttpError(429, "too many requests wait for their answer", "ask less often")
+        self._waiting[client] += 1
+        try:
+            async with self._pause:
+                await asyncio.sleep(limits.pause_seconds)
+        finally:
+            self._waiting[client] -= 1
+            if not self._waiting[client]:
+                del self._waiting[client]
 
 
 class HttpError(Exception):
@@ -78,7 +106,8 @@ class Dispatcher:
     ) -> None:
         self.answers: Counter[int] = Counter()
         self._tokens, self._limits, self._clock = tokens, limits, clock
-        self._pause = asyncio.Lock()
+        # Strangers wait for strangers: clients with a token never wait behind them.
+        self._named, self._anonymous, self._refused = (_Lane(limits) for _ in range(3))
         self._last_warning = -math.inf
 
     def endpoint(
@@ -98,10 +127,13 @@ class Dispatcher:
 
         return endpoint
 
-    async def no_route(self, _: Request, error: Exception) -> Response:
+    async def no_route(self, request: Request, error: Exception) -> Response:
         """Answer a request whose path or method is unknown."""
         assert isinstance(error, HTTPException)
-        await self._pace()
+        try:
+            await self._refused.wait(_address(request))
+        except HttpError as too_many:
+            return self._problem(too_many)
         message = "this path does not allow the method" if error.status_code == 405 else "not found"
         response = self._problem(HttpError(error.status_code, message))
         response.headers.update(error.headers or {})
@@ -111,10 +143,14 @@ class Dispatcher:
         try:
             client = self._authorize(operation, request)
         except HttpError:
-            await self._pace()
+            await self._refused.wait(_address(request))
             raise
-        if operation.access != "admin":
-            await self._pace()
+        if client is not None:
+            request.scope[HAS_TOKEN] = True
+            if operation.access != "admin":
+                await self._named.wait(client.name)
+        else:
+            await self._anonymous.wait(_address(request))
         arguments: dict[str, Any] = dict(request.path_params)
         if operation.body is not None:
             arguments["body"] = _decode_body(operation.body, await self._read_body(request))
@@ -129,10 +165,6 @@ class Dispatcher:
             case Reply():
                 return _json(answer.status, answer.content)
         return _json(200, answer)
-
-    async def _pace(self) -> None:
-        async with self._pause:
-            await asyncio.sleep(self._limits.pause_seconds)
 
     def _count(self, response: Response) -> Response:
         self.answers[response.status_code] += 1
@@ -165,16 +197,16 @@ class Dispatcher:
         now = self._clock()
         if now - self._last_warning >= 1.0:  # a client cannot fill the log
             self._last_warning = now
-            host = request.client.host if request.client else "?"
-            log.warning("API: refused %s to %s: %s", request.method, host, error)
+            log.warning("API: refused %s to %s: %s", request.method, _address(request), error)
         return HttpError(code, error, hint)
 
     def _problem(self, error: HttpError) -> Response:
         response = _json(error.code, Problem(error=error.error, hint=error.hint))
         if error.code == 401:
             response.headers["www-authenticate"] = 'Bearer realm="penstock"'
-        if error.code in {408, 413}:
-            response.headers["connection"] = "close"  # the rest of the body is not read
+        if error.code in {401, 408, 413, 429}:
+            # The rest of a body is not read, and those without a token keep no connection.
+            response.headers["connection"] = "close"
         return self._count(response)
 
     async def _read_body(self, request: Request) -> bytes:
@@ -202,6 +234,10 @@ class Dispatcher:
 def _json(code: int, content: Any) -> Response:
     headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
     return Response(msgspec.json.encode(content), code, headers, media_type="application/json")
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 def _host(request: Request) -> str:

@@ -37,6 +37,7 @@ _REASONS = {
     413: "The body is too long.",
     415: "The body's content type is not JSON.",
     422: "The request is well-formed but invalid.",
+    429: "Too many requests of this client, or of all, wait for their answer.",
     503: "The controller did not answer in time, or is not ready.",
 }
 
@@ -92,7 +93,7 @@ class Operation:
     @property
     def codes(self) -> list[int]:
         """The status codes of its failures."""
-        codes = {*self.fails, 503}
+        codes = {*self.fails, 429, 503}
         if self.access != "open":
             codes |= {401, 403}
         if self.body is not None:

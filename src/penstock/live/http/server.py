@@ -1,18 +1,21 @@
 """The controller's HTTP server, with limits on what clients can take.
 
 uvicorn serves in the controller's own loop. What it leaves unbounded is bounded here: the time of a
-client that sends or reads slowly, or not at all, and the number of connections, of which idle ones
-give way to new ones.
+client that sends or reads slowly, or not at all, and the number of connections. Idle ones give way:
+those without a token before those with one, and those of the address that has most of them first. A
+new one is given time to ask, so that however many others stand idle or come, an admin gets through.
 """
 
 import asyncio
 import contextlib
 import logging
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_network
 from typing import Any
 
 import h11
@@ -22,6 +25,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.live.protocol.address import BACKLOG, url
 
+HAS_TOKEN = "penstock.has-token"
+"""Mark in the scope of a request that had a valid token."""
 HEAD_BYTES = 16384
 """Maximum length of a request's line and headers."""
 SHUTDOWN_SECONDS = 1
@@ -33,7 +38,11 @@ class ConnectionLimits:
     """Limits on the connections of clients."""
 
     connections: int = 128
-    """Limit; beyond it the connection that has been idle longest is closed."""
+    """Limit; beyond it idle connections are closed, unless they have a token or are young."""
+    young_seconds: float = 2.0
+    """Time in which a new connection may ask before it counts as idle."""
+    burst: int = 512
+    """Limit with those; beyond it they are closed, too, those with a token last."""
     exchange_seconds: float = 15.0
     """Time limit from a connection's start, or its last answer, to its next answer."""
     keep_alive_seconds: int = 5
@@ -50,26 +59,56 @@ class Connection(H11Protocol):
         super().__init__(*args, **options)
         self._limits, self._on_close = limits, on_close
         self._deadline: asyncio.TimerHandle | None = None
+        self._until_old: asyncio.TimerHandle | None = None
+        self._is_young = True
+        self._has_token = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a client, and close the longest idle connection if there are too many."""
+        """Accept a client, and close idle connections if there are too many."""
         super().connection_made(transport)
         self._set_deadline()
+        self._until_old = self.loop.call_later(self._limits.young_seconds, self._grow_old)
+        self._make_room()
+
+    @property
+    def address(self) -> str:
+        """The client's address, or the network that one host of IPv6 has to itself."""
+        host = str(self.client[0]) if self.client else ""
+        return str(ip_network(f"{host}/64", strict=False)) if ":" in host else host
+
+    def _grow_old(self) -> None:
+        self._is_young = False
+        if self.is_open:
+            self._make_room()
+
+    def _make_room(self) -> None:
         open_ = [c for c in self._all() if c.is_open]
-        if len(open_) > self._limits.connections:
-            # If all others are busy, this new one is the only idle one.
-            min((c for c in open_ if c.is_idle), key=lambda c: c.deadline).transport.abort()
+        excess = len(open_) - self._limits.connections
+        if excess <= 0:
+            return
+        held = Counter(c.address for c in open_)
+        idle = sorted(
+            (c for c in open_ if c.is_idle),
+            key=lambda c: (c._has_token, -held[c.address], c._is_young, c.deadline),
+        )
+        for connection in idle[:excess]:
+            spared = connection._is_young or connection._has_token
+            if not spared or len(open_) > self._limits.burst:
+                connection.transport.abort()
+                open_.remove(connection)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release a client's timers."""
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
-        if self._deadline is not None:
-            self._deadline.cancel()
+        for timer in (self._deadline, self._until_old):
+            if timer is not None:
+                timer.cancel()
         self._on_close()
 
     def on_response_complete(self) -> None:
         """Give a client time to read its answer, or to send the next request."""
+        self._has_token = HAS_TOKEN in self.scope
         if self.is_open:
             self._set_deadline()
         super().on_response_complete()
@@ -154,8 +193,6 @@ async def serving(
         "backlog": BACKLOG,
         "timeout_keep_alive": limits.keep_alive_seconds,
         "timeout_graceful_shutdown": SHUTDOWN_SECONDS,
-        # Closed connections still count while a burst of new ones is accepted.
-        "limit_concurrency": 2 * limits.connections + BACKLOG,
         "h11_max_incomplete_event_size": HEAD_BYTES,
     }
     server = _Server(uvicorn.Config(app, **settings))

@@ -14,6 +14,7 @@ class Node:
         connections: int = 4096,
         handles: int = 4096,
         patience: float = 30.0,
+        memory: int = ...,
         settings: Mapping[str, Any] = ...,
     ) -> None: ...
     def listen_unix(self, path: str) -> None: ...

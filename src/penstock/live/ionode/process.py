@@ -38,6 +38,8 @@ Control = (
     | messages.Stop
 )
 MAX_MESSAGE_BYTES = 1 << 20
+MOST_JOBS = 4096
+"""Jobs that an answer names, each in at most 100 bytes: readers take no more than 1 MiB."""
 DRAIN_TIMEOUT = 10.0
 """Seconds for clients to become idle after a signal or Stop."""
 
@@ -271,20 +273,16 @@ class _Server:
                 _check_weights(weights)
                 self._node.weigh(weights)
             case messages.GetCounters():
-                return msgspec.convert(
-                    {
-                        "node": self._options.id,
-                        "number": self._options.number,
-                        **self._node.measure(),
-                    },
-                    messages.NodeCounters,
-                )
+                counters = self._node.measure()
+                counters["groups"] = _most_active(counters["groups"])
+                numbers = {"node": self._options.id, "number": self._options.number}
+                return msgspec.convert(numbers | counters, messages.NodeCounters)
             case messages.GetObservation():
                 return messages.NodeObservation(
                     node=self._options.id,
                     observation=self._node.observe(),
                     settings=self._node.settings(),
-                    jobs=self._node.measure()["groups"],
+                    jobs=_most_active(self._node.measure()["groups"]),
                 )
             case messages.Drain() | messages.Stop():
                 seconds = message.seconds if isinstance(message, messages.Drain) else DRAIN_TIMEOUT
@@ -293,6 +291,12 @@ class _Server:
                         error=f"requests are still under way after {seconds:g} s"
                     )
         return messages.Done()
+
+
+def _most_active(moved: Mapping[str, int]) -> dict[str, int]:
+    """Return the jobs that an answer names: those that moved most."""
+    named = sorted(moved, key=moved.__getitem__, reverse=True)[:MOST_JOBS]
+    return {job: moved[job] for job in named}
 
 
 def _changes(settings: messages.Settings) -> dict[str, object]:

@@ -11,6 +11,8 @@ from penstock.errors import InputError
 from penstock.files import replacing
 from penstock.live import protocol
 
+ASAN_ORDER = "verify_asan_link_order"
+
 _copying = threading.Lock()
 
 
@@ -25,6 +27,17 @@ def library(name: str, folders: Iterable[str] = protocol.__path__) -> Path:
                 )
             return file
     raise InputError(f"{name} is not installed; install penstock with a C compiler")
+
+
+def with_asan(options: str) -> str:
+    """Return ASAN_OPTIONS by which gcc's AddressSanitizer starts behind a preloaded library.
+
+    Its runtime wants to be the first library, for which it has no need here: what comes before it
+    replaces nothing of its own, and calls it.
+    """
+    if f"{ASAN_ORDER}=" in options:
+        return options
+    return f"{options}:{ASAN_ORDER}=0".removeprefix(":")
 
 
 def readable_by_all(file: Path, folder: Path) -> Path:

@@ -120,7 +120,7 @@ class SlotCounters:
     locked: int
     opens_elsewhere: int
     carried_bytes: int
-    asked: int
+    questions: int
 
 
 _NAMES = tuple(field.name for field in fields(SlotCounters))

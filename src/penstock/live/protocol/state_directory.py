@@ -169,7 +169,6 @@ class StateDirectory:
                 if not (kind.startswith("agent") and _is_served(path)):
                     path.unlink(missing_ok=True)
         self.emulator.unlink(missing_ok=True)
-        self.carry_token.unlink(missing_ok=True)
         self.http.unlink(missing_ok=True)
         self.listen.unlink(missing_ok=True)
         return ended

@@ -160,10 +160,10 @@ def _name(header: Header, with_placement: bool) -> str:
     return f"{name} + {name if header.placement is None else header.placement.policy}"
 
 
-def policies(header: Header) -> list[str]:
+def policies(header: Header) -> list[PolicySpec]:
     """Return the policies that a header's arbiter consists of."""
     specs = (header.allocation, header.placement, header.fallback)
-    return [spec.policy for spec in specs if spec is not None] if header.allocation else []
+    return [spec for spec in specs if spec is not None] if header.allocation else []
 
 
 def needs(header: Header) -> list[str]:

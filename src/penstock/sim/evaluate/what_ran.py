@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.errors import InputError
 from penstock.records import ENFORCE, Header, Record
+from penstock.records.lines import named_code
 from penstock.units import show_count, show_seconds
 
 UNMANAGED = "fair-share"
@@ -43,8 +44,14 @@ class Ran:
         return cls(policy=UNMANAGED, mode=header.mode)
 
     def check_trust(self, trusted: Collection[str]) -> None:
-        """Raise InputError if the policy is a file that nobody trusts: a simulation runs it."""
-        if ".py:" in self.policy and self.policy not in trusted:
+        """Raise InputError if it names code that nobody trusts: a simulation runs it."""
+        untrusted = [code for code in named_code(self.policy, self.options) if code not in trusted]
+        if untrusted and untrusted[0] != self.policy:
+            raise InputError(
+                f"what ran is the policy {self.policy!r} with {untrusted[0]!r}, which a simulation "
+                f"imports; if you trust it, give --trust {shlex.quote(untrusted[0])}"
+            )
+        if untrusted:
             raise InputError(
                 f"what ran is the policy {Path(self.policy).name!r}, a file, and gains are "
                 f"relative to its simulation; if you trust the file, give --trust {self._file()}"

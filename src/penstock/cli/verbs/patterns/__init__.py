@@ -14,6 +14,7 @@ from penstock import __version__
 from penstock.cli.common import live_options, options
 from penstock.cli.common.options import PATH
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.terminal import echo
 from penstock.cli.verbs.patterns.measure import measure
 from penstock.errors import InputError, unknown
 from penstock.files import check_writable
@@ -181,7 +182,7 @@ def _features(text: str | None, observations: Any) -> list[str]:
 
 
 def _show_training(out: Path, kind: str, names: list[str], scores: dict[str, Scores]) -> None:
-    click.echo(f"{out}: a {kind} with the features {', '.join(names)}\n")
+    echo(f"{out}: a {kind} with the features {', '.join(names)}\n")
     rows = [
         (
             name,
@@ -193,7 +194,7 @@ def _show_training(out: Path, kind: str, names: list[str], scores: dict[str, Sco
         for name, s in scores.items()
     ]
     emit_table(("", "observations", "unknown", "accuracy", "kappa"), rows)
-    click.echo(f"\nnext: penstock patterns evaluate --model {out}")
+    echo(f"\nnext: penstock patterns evaluate --model {out}")
 
 
 @patterns.command(short_help="Test a model on observations.")
@@ -274,7 +275,7 @@ def _evaluate_off_grid(model: Model, file: Path | None, *, as_json: bool) -> Non
         rows,
         text={"pattern"},
     )
-    click.echo("\nalone: by the model without a look at streams")
+    echo("\nalone: by the model without a look at streams")
 
 
 def _seconds(model: Model, samples: Sequence[Sample]) -> float:
@@ -289,8 +290,8 @@ def _seconds(model: Model, samples: Sequence[Sample]) -> float:
 
 def _show_scores(model: Model, scores: Scores, sizes: Sequence[int], seconds: float) -> None:
     listed = ", ".join(f"{size / 1024:g}" for size in sizes)
-    click.echo(f"a {model.kind}, on {scores.observations} observations of {listed} KiB requests")
-    click.echo(
+    echo(f"a {model.kind}, on {scores.observations} observations of {listed} KiB requests")
+    echo(
         f"answers {scores.coverage:.1%} of them: accuracy {scores.accuracy:.4f}, "
         f"kappa {scores.kappa:.4f}; {1e6 * seconds:.1f} us per observation\n"
     )
@@ -337,17 +338,17 @@ def show(*, model_file: Path | None, as_json: bool) -> None:
             }
         )
         return
-    click.echo(f"a {model.kind} of version {model.version}")
-    click.echo(f"features   {', '.join(model.features)}")
-    click.echo(f"patterns   {', '.join(model.classes)}")
-    click.echo(
+    echo(f"a {model.kind} of version {model.version}")
+    echo(f"features   {', '.join(model.features)}")
+    echo(f"patterns   {', '.join(model.classes)}")
+    echo(
         f"unknown    below {model.least_requests} requests, or a confidence of "
         f"{model.least_confidence:g}"
     )
     for name, value in model.provenance.items():
-        click.echo(f"{name}: {_plain(value)}")
+        echo(f"{name}: {_plain(value)}")
     if model.kind == "tree":
-        click.echo("\n" + "\n".join(_rules(model, model.trees[0])))
+        echo("\n" + "\n".join(_rules(model, model.trees[0])))
 
 
 def _plain(value: object) -> str:

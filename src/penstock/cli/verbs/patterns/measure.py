@@ -10,6 +10,7 @@ from penstock.cli.common import live_options
 from penstock.cli.common.host_options import HostOptions, where
 from penstock.cli.common.options import PATH, option, order_seed, typed
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.terminal import echo
 from penstock.errors import InputError
 from penstock.files import check_writable
 
@@ -164,11 +165,11 @@ def measure(*, options: Options, as_json: bool) -> int:
     if as_json:
         emit_json(result)
     else:
-        click.echo(f"{len(rows)} observations of {runs} runs, {where(placement)}")
+        echo(f"{len(rows)} observations of {runs} runs, {where(placement)}")
         follows = (
             f"evaluate --off-grid {out}" if options.off_grid else f"train {out} --out model.json"
         )
-        click.echo(f"next: penstock patterns {follows}")
+        echo(f"next: penstock patterns {follows}")
     return 0
 
 

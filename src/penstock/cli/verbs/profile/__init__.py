@@ -11,6 +11,7 @@ import msgspec
 
 from penstock.cli.common.options import PATH
 from penstock.cli.common.output import finite, json_option
+from penstock.cli.common.terminal import echo
 from penstock.cli.verbs.profile import show_profile
 from penstock.cli.verbs.profile.sets import SetCounter
 from penstock.errors import InputError
@@ -163,7 +164,7 @@ def profile(
 def _name_results(paths: Mapping[str, Path | None]) -> None:
     for kind, path in paths.items():
         if path is not None:
-            click.echo(f"{kind}: {path}")
+            echo(f"{kind}: {path}")
 
 
 def resume_path(result: Path) -> Path:
@@ -183,7 +184,7 @@ Sink = Callable[[bytes], object]
 def _sinks(stack: ExitStack, out: Path | None, *, as_json: bool) -> list[Sink]:
     sinks: list[Sink] = []
     if as_json:
-        sinks.append(lambda text: click.echo(text.decode(), nl=False))
+        sinks.append(lambda text: echo(text.decode(), nl=False))
     if out is not None:
         file: IO[bytes] = stack.enter_context(stack.enter_context(replacing(out)).open("wb"))
         sinks.append(file.write)
@@ -226,7 +227,7 @@ class _Run:
                     if total == 1:
                         raise
                     self.failed.append({"log": str(path), "error": str(error)})
-                    click.echo(f"penstock: {error}", err=True)
+                    echo(f"penstock: {error}", err=True)
                 bar.advance()
         self._put(b"\n]" if len(self.jobs) else b'{"profiles":[]')
         self._put(b',\n"failed":' + msgspec.json.encode(self.failed) + b"}\n")
@@ -240,7 +241,7 @@ class _Run:
             if not as_json:
                 self.show()
             text = f"{count} logs were read; with --out FILE.json an interrupted command"
-        click.echo(f"penstock: {text} continues from there", err=True)
+        echo(f"penstock: {text} continues from there", err=True)
 
     def _profile(self, path: Path) -> Profile:
         profile = self.resume.get(path) if self.resume is not None else None
@@ -281,7 +282,7 @@ class _Run:
             return 0
         count = len(self.failed)
         total = count + len(self.jobs)
-        click.echo(f"penstock: {count} of {total} logs could not be read", err=True)
+        echo(f"penstock: {count} of {total} logs could not be read", err=True)
         return FAILED
 
     def _put(self, text: bytes) -> None:

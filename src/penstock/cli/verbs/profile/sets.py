@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
 
 from penstock import units
 from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.terminal import echo
 from penstock.errors import InputError, error_prefix
 from penstock.learn.profiles import Profile
 from penstock.sim import formats
@@ -59,19 +59,19 @@ class SetCounter:
         self._jobs_line(sets)
         if sets.jobs:
             _tables(sets, self._limits.window)
-        click.echo(f"\nIs set-10 worth it here? {sets.answer.sentence}")
-        click.echo(f"This is true of a file system only if {source} has all of its jobs.")
+        echo(f"\nIs set-10 worth it here? {sets.answer.sentence}")
+        echo(f"This is true of a file system only if {source} has all of its jobs.")
 
     def _jobs_line(self, sets: SiteSets) -> None:
         least = show_count(self._limits.phases, "I/O phase")
         if sets.unknown_bandwidth < sets.jobs:
             least += f" and {self._bandwidth}"
-        click.echo(
+        echo(
             f"{show_count(sets.jobs, 'job')} with at least {least}; left out: "
             f"{sets.few_phases:,} with fewer phases, {sets.slow:,} below {self._bandwidth}"
         )
         if sets.unknown_bandwidth:
-            click.echo(
+            echo(
                 f"the bandwidth of {show_count(sets.unknown_bandwidth, 'job')} is not known; "
                 "these count"
             )
@@ -82,16 +82,16 @@ def _tables(sets: SiteSets, window: float) -> None:
         (f"S_{number}", _w_iter(number), f"{jobs:,}", f"{jobs / sets.jobs:.2%}")
         for number, jobs in sets.jobs_by_set.items()
     ]
-    click.echo()
+    echo()
     emit_table(("set", "w_iter", "jobs", "share"), rows, text=("w_iter",))
-    click.echo(f"\nwindows of {show_seconds(window)} in which these jobs ran: {sets.windows:,}")
+    echo(f"\nwindows of {show_seconds(window)} in which these jobs ran: {sets.windows:,}")
     by_running, by_io = sets.windows_by_sets, sets.windows_by_sets_in_io
     windows = [
         (show_count(n, "set"), *(_part(by.get(n, 0), sets.windows) for by in (by_running, by_io)))
         for n in sorted({*by_running, *by_io})
     ]
     emit_table(("windows with", "of running jobs", "in I/O at one time"), windows)
-    click.echo(
+    echo(
         f"\n{show_seconds(sets.io_seconds)} in I/O, summed over jobs; another job was in I/O for "
         f"{sets.shared:.1%} of it, one of the same set for {sets.shared_in_set:.1%}, one of "
         f"another set for {sets.shared_between_sets:.1%}"

@@ -4,9 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import click
-
 from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.terminal import echo
 from penstock.errors import InputError
 from penstock.learn.profiles import Heat, Profile, write_of
 from penstock.learn.profiles.mixture import Mixture, direct_or, error
@@ -31,7 +30,7 @@ def one(profile: Profile, mixture: Mixture | None, *, cores: int | None, curves:
     """Print one profile in detail; `curves` names the base patterns of the mixture."""
     on = f" on {profile.nodes} nodes" if profile.nodes is not None else ""
     began = datetime.fromtimestamp(profile.start, UTC).strftime("%Y-%m-%d %H:%M")
-    click.echo(
+    echo(
         f"{printable(profile.name)}\n{printable(profile.executable) or 'a program'}, "
         f"{profile.processes:,} processes{on}, {show_seconds(profile.seconds)} from "
         f"{began} UTC; log version {profile.version}\n"
@@ -54,7 +53,7 @@ def one(profile: Profile, mixture: Mixture | None, *, cores: int | None, curves:
         _own_bandwidth(profile)
     _write(profile, cores)
     for note in profile.notes:
-        click.echo(f"note: {printable(note)}")
+        echo(f"note: {note}")
 
 
 def _patterns(profile: Profile) -> None:
@@ -72,10 +71,10 @@ def _patterns(profile: Profile) -> None:
         for pattern in profile.patterns[:MOST]
     ]
     columns = ("pattern", "layout", "order", "request", "requests", "volume", "files", "processes")
-    click.echo()
+    echo()
     emit_table(columns, rows, text=("layout", "order"))
     if len(profile.patterns) > MOST:
-        click.echo(f"and {len(profile.patterns) - MOST} smaller ones")
+        echo(f"and {len(profile.patterns) - MOST} smaller ones")
 
 
 def _sizes(profile: Profile) -> None:
@@ -87,13 +86,13 @@ def _sizes(profile: Profile) -> None:
         if read or written
     ]
     if rows:
-        click.echo()
+        echo()
         emit_table(("request size", "reads", "writes"), rows)
 
 
 def _phases(profile: Profile) -> None:
     period = "" if profile.w_iter is None else f", w_iter {show_seconds(profile.w_iter)}"
-    click.echo(f"\nphases: {len(profile.phases) or 'unknown'}{period} ({TIMES[profile.source]})")
+    echo(f"\nphases: {len(profile.phases) or 'unknown'}{period} ({TIMES[profile.source]})")
     rows = [
         (
             show_seconds(phase.began),
@@ -106,7 +105,7 @@ def _phases(profile: Profile) -> None:
     if rows:
         emit_table(("begins at", "lasts", "read", "written"), rows)
     if len(profile.phases) > MOST:
-        click.echo(f"and {len(profile.phases) - MOST} more")
+        echo(f"and {len(profile.phases) - MOST} more")
 
 
 def _heat(heat: Heat) -> None:
@@ -114,10 +113,10 @@ def _heat(heat: Heat) -> None:
         most = max((value for row in cells for value in row), default=0.0)
         if not most:
             continue
-        click.echo(f"\n{title}, by ranks and time; the darkest is {show_volume(most)}")
+        echo(f"\n{title}, by ranks and time; the darkest is {show_volume(most)}")
         width = max(map(len, heat.ranks))
         for name, row in zip(heat.ranks, cells, strict=True):
-            click.echo(f"{name:>{width}} |{''.join(_shade(value / most) for value in row)}|")
+            echo(f"{name:>{width}} |{''.join(_shade(value / most) for value in row)}|")
 
 
 def _shade(part: float) -> str:
@@ -136,7 +135,7 @@ def _curve(mixture: Mixture, curves: str) -> None:
         for match in mixture.matches[:MOST]
     ]
     where = "on MareNostrum 4 (mn4)" if curves == "mn4" else f"in {printable(curves)}"
-    click.echo(
+    echo(
         "\nbandwidth over I/O nodes, estimated from base patterns that were measured "
         f"{where}, not in this log"
     )
@@ -145,7 +144,7 @@ def _curve(mixture: Mixture, curves: str) -> None:
     points = zip(mixture.curve.counts, mixture.curve.bandwidths, strict=True)
     emit_table(("I/O nodes", "estimated MB/s"), [(direct_or(n), f"{b:,.1f}") for n, b in points])
     if mixture.guess:
-        click.echo(
+        echo(
             f"a guess: the base patterns are {mixture.octaves:.1f} octaves off; measure closer "
             "patterns with 'penstock explore'"
         )
@@ -155,10 +154,10 @@ def _own_bandwidth(profile: Profile) -> None:
     """Print what the run itself reached, so that nobody takes an estimate for it."""
     seconds = sum(phase.seconds for phase in profile.phases)
     if not seconds:
-        click.echo("measured in this log: unknown, as it has no times of phases")
+        echo("measured in this log: unknown, as it has no times of phases")
         return
     moved = sum(phase.read + phase.written for phase in profile.phases)
-    click.echo(
+    echo(
         f"measured in this log: {moved / seconds / 1e6:,.1f} MB/s over its phases, on the machine "
         "and with the neighbours that it ran with"
     )
@@ -169,9 +168,9 @@ def _write(profile: Profile, cores: int | None) -> None:
         write = write_of(profile, cores=cores)
     except InputError as why:
         if profile.written:
-            click.echo(f"\nas a write: unknown; {why}")
+            echo(f"\nas a write: unknown; {why}")
         return
-    click.echo(
+    echo(
         f"\nas a write: {write.nodes} nodes x {write.cores} processes x {show_volume(write.burst)}"
         f" to {'one file' if write.shared else 'one file per process'}"
     )

@@ -88,9 +88,6 @@ class Sampler:
         io_nodes = self._controller.io_nodes
         self._measured = {}
         serving = [n for n in io_nodes.nodes if n.node is not None]
-        for io_node in serving:
-            if io_node.link is None and not io_node.remote:
-                await io_nodes.link(io_node)
 
         def note(number: int, answer: object) -> None:
             if isinstance(answer, messages.NodeCounters):
