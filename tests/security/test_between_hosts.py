@@ -20,14 +20,16 @@ from live.other_users import AS_ROOT, NOBODY, as_user
 from security.relay import Attack, Relay
 
 from penstock.live.agent import page_server
-from penstock.live.agent.job_agent import begin_job
+from penstock.live.agent.job_agent import JobAgent, begin_job
 from penstock.live.controller.listeners import Admission
 from penstock.live.controller.peer import Peer, RefusalLog
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
+from penstock.live.protocol import _page_layout as layout
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.address import Address
 from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.shared_page import SharedPages
 from penstock.live.protocol.site_key import RemoteController, SiteKey
 from penstock.live.protocol.state_directory import StateDirectory
 
@@ -327,8 +329,16 @@ def test_a_controller_of_another_host_runs_no_code_in_a_job(site: Site) -> None:
 
 @AS_ROOT
 @pytest.mark.parametrize(("controllers", "job"), [(NOBODY, 0), (NOBODY, 1), (1, 1), (0, 1)])
-def test_only_roots_and_its_users_controller_runs_code_in_a_job(controllers: int, job: int) -> None:
+def test_code_and_ways_of_data_are_roots_or_its_users(
+    tmp_path: Path, controllers: int, job: int
+) -> None:
     """The agent of root speaks for all users of Slurm to a controller of the user penstock."""
+    carries = messages.Node(number=0, id=7, address="127.0.0.1", transport="tcp", port=9)
+    permits = messages.Node(number=1, id=8, address="/run/io-node-1.sock")
+    nodes = [carries, permits]
+    accepted = messages.JobAccepted(
+        job="job.1", roots=[], nodes=nodes, environment={"A": "b"}, above=["x.so"]
+    )
     with tempfile.TemporaryDirectory(prefix="peer", dir="/dev/shm") as folder:
         Path(folder).chmod(0o777)
         path = f"{folder}/controller.sock"
@@ -339,23 +349,28 @@ def test_only_roots_and_its_users_controller_runs_code_in_a_job(controllers: int
                 listener.listen()
                 os.chmod(path, 0o666)  # noqa: PTH101
                 connection, _ = listener.accept()
-                with connection:
-                    connection.recv(1 << 16)
-                    accepted = messages.JobAccepted(
-                        job="job.1", roots=[], nodes=[], environment={"A": "b"}, above=["x.so"]
-                    )
+                with connection, connection.makefile("rb") as lines:
+                    lines.readline()
                     connection.sendall(client.encode_line(accepted))
+                    connection.sendall(client.encode_line(messages.NodeMap(nodes=nodes * 2)))
+                    for line in lines:
+                        if b'"Ended"' in line:
+                            connection.sendall(client.encode_line(messages.Done()))
             return ""
 
         thread = threading.Thread(target=lambda: as_user(controllers, listens))
         thread.start()
         while not os.access(path, os.W_OK):
             thread.join(0.01)
-        with ControlConnection(Path(path)) as controller:
+        with ControlConnection(Path(path)) as controller, SharedPages([tmp_path]) as pages:
             begin = messages.BeginJob(name="job", pid=1, command=[], user=str(job))
-            accepted = begin_job(controller, begin, job)
+            begun = begin_job(controller, begin, job)
+            agent = JobAgent(controller, begin, begun, pages, uid=job)
+            while agent.counters()["maps"] < 1:
+                thread.join(0.01)
+            count = os.pread(pages.control_fd, 4, layout.MAP_COUNT)
+            agent.end(0)
         thread.join(HANG)
     trusted = controllers in (0, job)
-    assert (accepted.environment, accepted.above) == (
-        ({"A": "b"}, ["x.so"]) if trusted else ({}, [])
-    )
+    assert (begun.environment, begun.above) == (({"A": "b"}, ["x.so"]) if trusted else ({}, []))
+    assert int.from_bytes(count, sys.byteorder) == (4 if trusted else 2)

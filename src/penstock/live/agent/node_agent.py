@@ -284,7 +284,13 @@ class AdoptedJob:
             self.environment = _environment(accepted, server.path, folder.parent.parent / "lib")
             _write(folder / "environment", self.environment, adopt)
             self._agent = JobAgent(
-                controller, begin, accepted, pages, partial(connect, address), exit_spool=exit_spool
+                controller,
+                begin,
+                accepted,
+                pages,
+                partial(connect, address),
+                uid=adopt.uid,
+                exit_spool=exit_spool,
             )
             self._stack = stack.pop_all()
 
