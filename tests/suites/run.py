@@ -121,7 +121,7 @@ def ltp(folder: Path) -> Suite:
     root = folder / "ltp"
     programs = Path(_given(root / "testcases/bin"))
     names = FILE_CALLS.replace(" ", "|")
-    unshare = [_found("unshare"), "--mount"] if os.geteuid() == 0 else []
+    unshare = [_path_of("unshare"), "--mount"] if os.geteuid() == 0 else []
     wanted = re.compile(rf"(?:{names})\d+[A-Z]?(?:_64)?$")
     cases = []
     for line in (root / "runtest/syscalls").read_text().splitlines():
