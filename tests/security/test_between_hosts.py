@@ -327,6 +327,27 @@ def test_a_controller_of_another_host_runs_no_code_in_a_job(site: Site) -> None:
     assert (result.stdout.strip(), result.stderr) == (str(page_server.library()), "")
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"token": "no hexadecimal"},
+        {"roots": ["/" + 5000 * "x"]},
+        {"roots": ["/no/such/directory"]},
+        {"nodes": [messages.Node(number=0, id=1, address=5000 * "x")]},
+        {"nodes": [messages.Node(number=-5, id=1 << 70, address="x")]},
+        {"longest_wait": -1e300},
+        {"lease": 1e300, "mode": "enforce"},
+    ],
+    ids=str,
+)
+def test_a_command_runs_whatever_a_controller_says(site: Site, fields: dict[str, Any]) -> None:
+    fields = {"roots": [str(site.folder)]} | fields
+    with posing(SiteKey.read(site.key), **fields) as controller:
+        result = site.run(controller.port, "sh", "-c", "echo ran; exit 3")
+    assert (result.returncode, result.stdout) == (3, "ran\n")
+    assert "Traceback" not in result.stderr
+
+
 @AS_ROOT
 @pytest.mark.parametrize(("controllers", "job"), [(NOBODY, 0), (NOBODY, 1), (1, 1), (0, 1)])
 def test_code_and_ways_of_data_are_roots_or_its_users(

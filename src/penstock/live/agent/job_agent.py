@@ -406,6 +406,8 @@ class JobAgent:
         try:
             while not self._exit_confirmed.is_set():
                 self._handle(controller.receive(_FROM_CONTROLLER, None))
+        except InputError as error:  # it has sent what cannot be
+            log.warning("job %s: %s; the connection to the controller ends", self.id, error)
         except TamperedError as error:
             self._tampered += 1
             log.warning("job %s: %s; the connection to the controller ends", self.id, error)

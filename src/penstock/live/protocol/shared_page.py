@@ -239,9 +239,11 @@ class SharedPages:
             )
             for node in nodes
         ]
-        for address in (entry[3] for entry in packed):
+        for id, _, port, address, number in packed:
             if len(address) >= ADDRESS_BYTES:
                 raise InputError(f"I/O node address {os.fsdecode(address)!r} is too long")
+            if not (0 <= id < 1 << 64 and 0 <= port < 1 << 16 and 0 < number < 1 << 32):
+                raise InputError(f"I/O node {number - 1} has an id or a port that cannot be")
         version = self._halves[layout.MAP_VERSION // 4]
         self._halves[layout.MAP_VERSION // 4] = (version + 1) & 0xFFFFFFFF  # odd: being written
         for k, entry in enumerate(packed):
