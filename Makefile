@@ -3,7 +3,7 @@
 # make rates  bandwidths and shares by the clock, for a machine that keeps time
 # make bench  those, and speed as ratios measured in one run;  make soak  the full sizes
 # make suites public test suites under the client library, compared with their plain runs
-# make wheel  sdist and wheel, checked, in dist
+# make wheel  sdist, wheel and its bill of materials, checked, in dist
 # make fuzz   hostile clients of an I/O node, CASES of them
 # make docs   the site in out/site, manual pages in out/man;  make man  those alone
 # make clean  back to a fresh checkout

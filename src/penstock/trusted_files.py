@@ -35,11 +35,11 @@ class UntrustedFileError(InputError):
         """Whether the file, or a link to it, is another user's: the caller cannot have meant it."""
 
 
-def read(path: Path, *, from_search: bool = False) -> bytes:
+def read(path: Path, *, searched: bool = False) -> bytes:
     """Return a file's content; UntrustedFileError: others decide what is in it.
 
-    With `from_search` the caller did not give this name, so that its directories are checked too,
-    as they are for a relative name.
+    `searched` tells that the name comes from a search, so that its directories are checked too, as
+    they are for a relative name.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
@@ -50,9 +50,9 @@ def read(path: Path, *, from_search: bool = False) -> bytes:
             owner = _user(status.st_uid)
             advice = "if you trust its content, copy it to a file of yours"
             raise UntrustedFileError(f"{path} belongs to {owner}; {advice}", stranger=True)
-        if writers := _other_writers(status, descriptor):
-            raise UntrustedFileError(f"{path} can be written by {writers}; 'chmod go-w' it")
-        if from_search or not path.is_absolute():
+        if others := _other_writers(status, descriptor):
+            raise UntrustedFileError(f"{path} can be written by {others}; 'chmod go-w' it")
+        if searched or not path.is_absolute():
             _check_way(path, status)
         return file.read()
 
@@ -90,9 +90,9 @@ def _check_directory(path: Path, directory: str) -> None:
     if status.st_uid not in _owners():
         owner = _user(status.st_uid)
         raise UntrustedFileError(f"{path}: directory {directory} belongs to {owner}{_ADVICE}")
-    if not status.st_mode & stat.S_ISVTX and (writers := _other_writers(status, directory)):
+    if not status.st_mode & stat.S_ISVTX and (others := _other_writers(status, directory)):
         raise UntrustedFileError(
-            f"{path}: directory {directory} can be written by {writers}{_ADVICE}"
+            f"{path}: directory {directory} can be written by {others}{_ADVICE}"
         )
 
 
@@ -106,7 +106,7 @@ def _owners() -> set[int]:
 
 def _other_writers(status: os.stat_result, file: int | str) -> str:
     """Return who else can write a file, as words, or "": a private group is its user alone."""
-    writers = [user for bit, user in _OTHERS_WRITE.items() if status.st_mode & bit]
+    writers = [name for bit, name in _OTHERS_WRITE.items() if status.st_mode & bit]
     if status.st_mode & stat.S_IWGRP and _is_private(status.st_gid) and not _has_acl(file):
         writers.remove(_OTHERS_WRITE[stat.S_IWGRP])
     return " and ".join(writers)

@@ -4,6 +4,7 @@ Both are built once, by what `make wheel` runs.
 """
 
 import email
+import hashlib
 import json
 import os
 import re
@@ -122,6 +123,13 @@ def test_both_are_what_an_index_takes_and_the_readme_is_rendered(dist: Dist) -> 
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert metadata.get_payload() == (ROOT / "README.md").read_text()
     assert metadata["License-Expression"] == "MIT"
+
+
+def test_a_bill_of_materials_lies_beside_the_wheel(dist: Dist) -> None:
+    bill = json.loads(dist.wheel.with_suffix(".cdx.json").read_text())
+    itself = bill["metadata"]["component"]
+    assert itself["version"] == dist.metadata()["Version"]
+    assert itself["hashes"][0]["content"] == hashlib.sha256(dist.wheel.read_bytes()).hexdigest()
 
 
 def test_extras_are_declared(dist: Dist) -> None:

@@ -17,7 +17,7 @@ from penstock.live.deployment import launcher
 from penstock.live.protocol.state_directory import StateDirectory
 
 PENSTOCK = (sys.executable, "-P", "-m", "penstock.cli")
-FOR_JOBS = "io-node-*.sock"
+FOR_USERS = {"io-node-0.sock", "controller.sock"}
 """With --all-users open to everybody: the peer's identity decides."""
 
 pytestmark = pytest.mark.security
@@ -51,7 +51,7 @@ def test_state_files_are_their_users_alone(state: StateDirectory, umask: int) ->
     open_to_others = {
         path.relative_to(state.folder).as_posix(): oct(stat.S_IMODE(status.st_mode))
         for path in state.folder.rglob("*")
-        if not path.match(FOR_JOBS)
+        if path.name not in FOR_USERS
         and not stat.S_ISDIR((status := path.lstat()).st_mode)
         and status.st_mode & 0o077
     }

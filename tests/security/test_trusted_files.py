@@ -176,12 +176,12 @@ def test_a_sticky_directory_is_no_danger_but_a_strangers_link_in_it_is(
 
 @AS_ROOT
 def test_a_link_leads_through_directories_that_are_looked_at(directory: Path) -> None:
-    strangers = directory / "strangers"
+    strangers = directory / "theirs"
     strangers.mkdir()
     (strangers / "policy.toml").write_text("")
-    (directory / "way").symlink_to("strangers/../strangers")
+    (directory / "way").symlink_to("theirs/../theirs")
     os.chown(strangers, STRANGER, STRANGER)
-    with pytest.raises(InputError, match=r"directory .*/strangers belongs to"):
+    with pytest.raises(InputError, match=r"directory .*/theirs belongs to"):
         trusted_files.read(Path("way/policy.toml"))
 
 
@@ -207,6 +207,6 @@ def test_users_take_what_is_roots() -> None:
     """As /etc/penstock/penstock.toml is."""
 
     def load() -> object:
-        return len(trusted_files.read(Path("/etc/passwd"), from_search=True)) > 0
+        return len(trusted_files.read(Path("/etc/passwd"), searched=True)) > 0
 
     assert as_user(NOBODY, load) == "True"

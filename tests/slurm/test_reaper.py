@@ -96,7 +96,7 @@ STEPD, ROOT, USER = "/usr/sbin/slurmstepd", "0\t0\t0\t0", "77\t77\t77\t77"
 
 
 @pytest.mark.parametrize(
-    ("name", "exe", "users", "cgroup", "found"),
+    ("name", "exe", "users", "cgroup", "expected"),
     [
         ("slurmstepd: [7.batch]", STEPD, ROOT, "0::/", True),
         ("slurmstepd: [7.batch]", f"{STEPD} (deleted)", ROOT, "0::/", True),
@@ -112,7 +112,7 @@ STEPD, ROOT, USER = "/usr/sbin/slurmstepd", "0\t0\t0\t0", "77\t77\t77\t77"
     ],
 )
 def test_what_the_kernel_says_of_a_process_is(
-    tmp_path: Path, name: str, exe: str, users: str, cgroup: str, *, found: bool
+    tmp_path: Path, name: str, exe: str, users: str, cgroup: str, *, expected: bool
 ) -> None:
     process(tmp_path, 12, name=name, exe=exe, users=users, cgroup=cgroup)
-    assert jobs_with_processes(tmp_path) == ({"7"} if found else set())
+    assert jobs_with_processes(tmp_path) == ({"7"} if expected else set())

@@ -179,7 +179,7 @@ def _read(
     for candidate in (Path(name.replace("~", home)) for name in FILES if home or "~" not in name):
         try:
             if candidate.is_file():
-                return candidate, _text(candidate, from_search=True)
+                return candidate, _text(candidate, searched=True)
         except UntrustedFileError as error:
             if strict or not error.stranger:
                 raise InputError(f"configuration: {error}") from error
@@ -190,9 +190,9 @@ def _read(
     return None, ""
 
 
-def _text(file: Path, *, from_search: bool = False) -> str:
+def _text(file: Path, *, searched: bool = False) -> str:
     try:
-        return trusted_files.read(file, from_search=from_search).decode()
+        return trusted_files.read(file, searched=searched).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is not valid TOML: {reason(error)}") from error
 

@@ -174,7 +174,7 @@ class IoNodes:
         receive(number, result)
 
     async def keep_link(self, io_node: IoNode) -> None:
-        """Keep a connection to an I/O node of this host; a broken one is made again."""
+        """Keep a connection to an I/O node of this host; it is made again when it breaks."""
         node, loop = io_node.node, asyncio.get_running_loop()
         if node is None or io_node.link is not None or self._ending:
             return
