@@ -6,7 +6,9 @@
 #include "compat.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -174,6 +177,17 @@ static int dial(const penstock_node* where, uint64_t patience) {
   return -1;
 }
 
+// Whether an I/O node can take nothing of this memory away while we use it: that would end us. One
+// with huge pages could be taken, and come back only as long as the host has any.
+static bool stays(int memory) {
+  struct stat status;
+  struct statfs of;
+  const long seals = syscall(SYS_fcntl, memory, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && penstock_status(memory, &status) &&
+         (size_t)status.st_size >= sizeof(penstock_permit_page) &&
+         syscall(SYS_fstatfs, memory, &of) == 0 && of.f_type == TMPFS_MAGIC;
+}
+
 // The answer to the greeting brings the page.
 static bool greet(int fd, const char* job, uint64_t node, penstock_permit_page* at) {
   penstock_permit_hello hello = {PENSTOCK_PERMIT_MAGIC, (uint32_t)syscall(SYS_getpid), {0}};
@@ -195,10 +209,9 @@ static bool greet(int fd, const char* job, uint64_t node, penstock_permit_page* 
   if (given == NULL || given->cmsg_type != SCM_RIGHTS) return false;
   int memory;
   memcpy(&memory, CMSG_DATA(given), sizeof memory);
-  struct stat status;
   void* page = MAP_FAILED;
   if (welcome.magic == PENSTOCK_PERMIT_MAGIC && (node == 0 || welcome.node == node) &&
-      penstock_status(memory, &status) && (size_t)status.st_size >= sizeof(penstock_permit_page))
+      stays(memory))
     page = mmap(at, sizeof(penstock_permit_page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                 memory, 0);
   syscall(SYS_close, memory);

@@ -34,39 +34,39 @@ ssize_t receive_message(int descriptor, penstock_permit_hello& into) {
 // An event of a client; without the lock.
 void Node::hear(Caller& caller, std::uint32_t events) {
   for (int k = 0; k < messages_at_once; ++k) {
-    Heard heard;
-    heard.caller = &caller;
-    const ssize_t got = receive_message(caller.descriptor, heard.hello);
+    Incoming incoming;
+    incoming.caller = &caller;
+    const ssize_t got = receive_message(caller.descriptor, incoming.hello);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    heard.bytes = got > 0 ? static_cast<std::size_t>(got) : 0;
-    heard_.push_back(heard);
-    if (heard.bytes == 0) return;
+    incoming.bytes = got > 0 ? static_cast<std::size_t>(got) : 0;
+    incoming_.push_back(incoming);
+    if (incoming.bytes == 0) return;
   }
   if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) == 0) return;
   // What it said last is heard first.
   std::byte more;
   if (::recv(caller.descriptor, &more, sizeof more, MSG_DONTWAIT | MSG_PEEK) > 0) return;
-  Heard gone;
+  Incoming gone;
   gone.caller = &caller;
   gone.bytes = 0;
-  heard_.push_back(gone);
+  incoming_.push_back(gone);
 }
 
 // With the lock held, as all that follows.
-void Node::act_upon(const Heard& heard, Time now) {
-  Caller& caller = *heard.caller;
+void Node::act_upon(const Incoming& incoming, Time now) {
+  Caller& caller = *incoming.caller;
   if (caller.descriptor < 0) return;
   if (caller.group == nullptr) {
-    if (heard.bytes != sizeof heard.hello || !greet(caller, heard.hello)) {
-      if (heard.bytes != 0) ++counts_.refused;
+    if (incoming.bytes != sizeof incoming.hello || !greet(caller, incoming.hello)) {
+      if (incoming.bytes != 0) ++counts_.refused;
       doom(caller);
     }
     return;
   }
-  const penstock_permit_message& message = heard.message;
-  if (heard.bytes != sizeof message || message.permit >= PENSTOCK_PERMITS) {
-    if (heard.bytes != 0) ++counts_.refused;
+  const penstock_permit_message& message = incoming.message;
+  if (incoming.bytes != sizeof message || message.permit >= PENSTOCK_PERMITS) {
+    if (incoming.bytes != 0) ++counts_.refused;
     doom(caller);
     return;
   }

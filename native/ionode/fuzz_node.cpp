@@ -304,11 +304,11 @@ class Rehearsal {
   }
 
   void hear(Process& process, std::uint32_t events) {
-    node_->heard_.clear();
+    node_->incoming_.clear();
     node_->hear(*process.caller, events);
     {
       Node::Lock lock(node_->mutex_);
-      for (const auto& heard : node_->heard_) node_->act_upon(heard, now());
+      for (const auto& incoming : node_->incoming_) node_->act_upon(incoming, now());
     }
     tidy();
   }

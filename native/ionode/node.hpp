@@ -163,7 +163,7 @@ class Node : public std::enable_shared_from_this<Node> {
   void expire(Time now);
 
   // Clients of this host: callers.cpp.
-  struct Heard {
+  struct Incoming {
     Caller* caller;
     std::size_t bytes;  // 0: it has gone
     union {
@@ -172,7 +172,7 @@ class Node : public std::enable_shared_from_this<Node> {
     };
   };
   void hear(Caller& caller, std::uint32_t events);
-  void act_upon(const Heard& heard, Time now);
+  void act_upon(const Incoming& incoming, Time now);
   bool greet(Caller& caller, const penstock_permit_hello& hello);
   void grant(const Batch& batch);
   void collect(Permit& permit);
@@ -269,8 +269,8 @@ class Node : public std::enable_shared_from_this<Node> {
     Connection* connection;
     Outcome outcome;
   };
-  std::vector<Arrival> arrivals_;  // the poller's
-  std::vector<Heard> heard_;       // the poller's
+  std::vector<Arrival> arrivals_;   // the poller's
+  std::vector<Incoming> incoming_;  // the poller's
 };
 
 Time now();

@@ -80,7 +80,7 @@ void Node::poll(Lock& lock) {
   const int count = wait_for_events(epoll_, events.data(), before, resumed.empty() ? until : 0);
   const Time after = now();
   arrivals_.clear();
-  heard_.clear();
+  incoming_.clear();
   for (int k = 0; k < count; ++k) {
     const epoll_event& event = events[static_cast<std::size_t>(k)];
     if (event.data.ptr == nullptr) {
@@ -104,7 +104,7 @@ void Node::poll(Lock& lock) {
   for (const Arrival& arrival : arrivals_) {
     arrive(*arrival.connection, arrival.outcome, before, after);
   }
-  for (const Heard& heard : heard_) act_upon(heard, after);
+  for (const Incoming& incoming : incoming_) act_upon(incoming, after);
   polling_ = false;
   unattended_since_ = after;
 }

@@ -71,6 +71,7 @@ ELSEWHERE = {
     "io1$": ("tests/hosts/site.py", "ionode"),
     "io2$": ("tests/hosts/site.py", "ionode"),
     "node7$": ("tests/hosts/site.py", "run"),
+    "login1#  penstock key": ("tests/security/test_user_keys.py", "of_user"),
 }
 """What a line of `sh` begins with: the file that does it, and what stands there."""
 

@@ -83,10 +83,10 @@ def test_a_launcher_does_nothing_that_others_say(
     measurement: Measurement, file: Path, kind: str
 ) -> None:
     """Else who can change packets would start I/O nodes on any directory of the user's."""
-    said = CheckRoot(file=str(file), content="content")
-    sealed = measurement.sealed.seals.sent.seal(host_messages.encode(said))
+    order = CheckRoot(file=str(file), content="content")
+    sealed = measurement.sealed.seals.sent.seal(host_messages.encode(order))
     sent = {
-        "unsealed": host_messages.encode(said),
+        "unsealed": host_messages.encode(order),
         "changed": sealed.replace(b"content", b"CONTENT"),
         "repeated": sealed,
     }[kind]

@@ -1,5 +1,6 @@
 """An I/O node of the host that permits when it is told to, and lets clients queue until then."""
 
+import fcntl
 import mmap
 import os
 import socket
@@ -26,16 +27,19 @@ from live.ionode.permissions import (
 from penstock.live.protocol.messages import Node
 
 HEARTBEAT = 32
+PAGE_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 FOREVER = 1 << 62
 
 
 class SlowPermits:
     """Serves until closed; a context manager. `permits` says whether questions are answered."""
 
-    def __init__(self, path: Path, *, calls: int = 1, permits: bool = True) -> None:
+    def __init__(
+        self, path: Path, *, calls: int = 1, permits: bool = True, seals: int = PAGE_SEALS
+    ) -> None:
         self.node = Node(number=0, id=9, address=str(path))
-        self.calls, self.permits = calls, permits
-        self.asked = self.given_back = 0
+        self.calls, self.permits, self._seals = calls, permits, seals
+        self.questions = self.given_back = 0
         self._pages: list[mmap.mmap] = []
         self._queued: list[tuple[mmap.mmap, int, int, int]] = []
         self._lock = threading.Lock()
@@ -85,8 +89,9 @@ class SlowPermits:
     def _serve(self, connection: socket.socket) -> None:
         with connection, suppress(OSError):
             HELLO.unpack(connection.recv(HELLO.size))
-            memory = os.memfd_create("permits")
+            memory = os.memfd_create("permits", os.MFD_ALLOW_SEALING)
             os.ftruncate(memory, PERMITS * PERMIT_BYTES)
+            fcntl.fcntl(memory, fcntl.F_ADD_SEALS, self._seals)
             page = mmap.mmap(memory, PERMITS * PERMIT_BYTES)
             self._pages.append(page)
             answer = WELCOME.pack(MAGIC, 0, self.node.id)
@@ -100,7 +105,7 @@ class SlowPermits:
             self.given_back += message == GIVE_BACK
             if message != ASK:
                 return
-            self.asked += 1
+            self.questions += 1
             if not self.permits:
                 self._queued.append((page, permit, number, about[-1]))
                 return

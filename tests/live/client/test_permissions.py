@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from limits import HANG
-from live.client.slow_permits import SlowPermits
+from live.client.slow_permits import PAGE_SEALS, SlowPermits
 from live.client.waiting_processes import next_line, until
 
 from penstock.live.agent.page_server import PageServer
@@ -55,7 +55,7 @@ def test_a_signal_to_stop_ends_the_wait_for_a_permission(
         pages.assign([node.node])
         process = request.getfixturevalue("writer")
         assert next_line(process) == "begins"
-        until(lambda: node.asked == 1, "it does not ask")
+        until(lambda: node.questions == 1, "it does not ask")
         process.send_signal(signal.SIGALRM)
         process.send_signal(signal.SIGTERM)
         assert sorted(next_line(process) for _ in range(2)) == ["SIGALRM", "SIGTERM"]
@@ -75,3 +75,16 @@ def test_a_cancelled_thread_gives_its_permission_back(
         until(lambda: node.given_back >= 1, "it gives nothing back")
         assert node.in_call() == []
     assert pages.total("failed_open") == 0
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("seals", [0, PAGE_SEALS])
+def test_a_page_that_an_io_node_could_take_away_is_not_used(
+    tmp_path: Path, pages: SharedPages, run: Any, seals: int
+) -> None:
+    """A program that looked into it then would end with SIGBUS: it writes directly instead."""
+    with SlowPermits(tmp_path / "node.sock", seals=seals) as node:
+        pages.assign([node.node])
+        assert run(sys.executable, "-S", "-c", WRITER).stdout.split()[-1] == "65536"
+    assert pages.total("forwarded_writes") == (1 if seals else 0)
+    assert pages.total("failed_open") == (0 if seals else 1)
