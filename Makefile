@@ -73,14 +73,14 @@ wheel: $(VENV)/ready
 CASES ?= 1000000
 NODE_CASES ?= 20000
 FUZZ_frames := fuzz_frames
-FUZZ_node := calls connection intake node polling serving schedulers fuzz_node
+FUZZ_node := caller callers calls connection intake node permits polling privileges serving schedulers fuzz_node
 FUZZ_FLAGS := -max_len=1024 -print_final_stats=1 -verbosity=0 -artifact_prefix=build/fuzz/
 
 fuzz: build/fuzz/frames build/fuzz/node
 	mkdir -p build/fuzz/corpus-frames build/fuzz/corpus-node
 	build/fuzz/frames -runs=$(CASES) $(FUZZ_FLAGS) build/fuzz/corpus-frames tests/fuzz/frames
 	ASAN_OPTIONS=malloc_context_size=2:quarantine_size_mb=8 build/fuzz/node -runs=$(NODE_CASES) \
-	  -entropic=0 $(FUZZ_FLAGS) -max_len=64 build/fuzz/corpus-node tests/fuzz/ionode
+	  -entropic=0 $(FUZZ_FLAGS) -max_len=128 build/fuzz/corpus-node tests/fuzz/ionode
 
 build/fuzz/%: $(NATIVE)
 	deploy/install-packages fuzz

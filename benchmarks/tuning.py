@@ -149,7 +149,7 @@ async def tune(state: StateDirectory, count: int, seconds: float) -> None:
 
 
 async def connected(io_nodes: IoNodes, io_node: IoNode) -> None:
-    await io_nodes.link(io_node)
+    await io_nodes.keep_link(io_node)
     assert io_node.link is not None
 
 

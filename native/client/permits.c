@@ -332,16 +332,16 @@ static enum answer await_answer(const penstock_control* page, const penstock_cre
   }
   __atomic_store_n(&shared->sleeps, 1, __ATOMIC_SEQ_CST);
   const uint64_t began = penstock_now();
-  uint64_t heard = began, look = FIRST_LOOK;
+  uint64_t last_beat = began, look = FIRST_LOOK;
   uint32_t beat = __atomic_load_n(&shared->heartbeat, __ATOMIC_RELAXED);
   bool gone = false, queued = false;
   while (!is_answered(credit) && !gone) {
     const uint64_t time = penstock_now();
     const uint32_t now = __atomic_load_n(&shared->heartbeat, __ATOMIC_RELAXED);
-    queued = now != beat || (queued && time - heard < page->patience);
-    if (now != beat) heard = time;
+    queued = now != beat || (queued && time - last_beat < page->patience);
+    if (now != beat) last_beat = time;
     beat = now;
-    if (time - heard >= page->patience || time - began >= page->longest_wait) break;
+    if (time - last_beat >= page->patience || time - began >= page->longest_wait) break;
     const uint32_t answered = __atomic_load_n(&shared->answered, __ATOMIC_SEQ_CST);
     if (answered == credit->number) break;
     const struct timespec timeout = {0, (long)look};
@@ -574,7 +574,7 @@ size_t penstock_end_grant(const penstock_grant* grant, const penstock_wish* wish
   return permitted;
 }
 
-// ---- The end of a thread, which may have been cancelled amid a call.
+// ---- The end of a thread, which may have been cancelled in a call.
 
 static void thread_ends(void* value) {
   (void)value;

@@ -118,10 +118,10 @@ static bool count_alone(uint32_t number, uint64_t bytes) {
   if (slot == SHARED) return false;
   for (int k = 0; k < PENSTOCK_SLOT_NODES; ++k) {
     penstock_node_bytes* counter = &penstock_counted->by_node[slot][k];
-    const uint64_t whose = atomic_load_explicit(&counter->node, memory_order_relaxed);
-    if (whose != 0 && whose != number) continue;
+    const uint64_t owner = atomic_load_explicit(&counter->node, memory_order_relaxed);
+    if (owner != 0 && owner != number) continue;
     penstock_add(&counter->bytes, bytes);
-    if (whose == 0) atomic_store_explicit(&counter->node, number, memory_order_release);
+    if (owner == 0) atomic_store_explicit(&counter->node, number, memory_order_release);
     return true;
   }
   return false;
@@ -142,7 +142,7 @@ void penstock_count_by_file_system(uint32_t file_system, uint64_t bytes) {
 
 void penstock_count_failed_open(void) { penstock_add(&penstock_my_slot()->failed_open, 1); }
 
-void penstock_count_question(void) { penstock_add(&penstock_my_slot()->asked, 1); }
+void penstock_count_question(void) { penstock_add(&penstock_my_slot()->questions, 1); }
 
 void penstock_count_carried(size_t bytes) {
   penstock_add(&penstock_my_slot()->carried_bytes, bytes);

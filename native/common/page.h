@@ -120,7 +120,7 @@ typedef struct {
   _Atomic uint64_t owner;
   _Atomic uint64_t opens_elsewhere;  // regular files outside the roots, opened for writing
   _Atomic uint64_t carried_bytes;    // of the forwarded ones, those that went to another host
-  _Atomic uint64_t asked;            // questions for permission: a credit answers for many calls
+  _Atomic uint64_t questions;        // for permission: a credit answers for many calls
 } penstock_slot;
 
 // Bytes that a thread moved by an I/O node.

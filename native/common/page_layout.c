@@ -93,7 +93,7 @@ int main(void) {
   SLOT(owner);
   SLOT(opens_elsewhere);
   SLOT(carried_bytes);
-  SLOT(asked);
+  SLOT(questions);
   puts("}");
   return 0;
 }

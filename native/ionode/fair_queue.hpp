@@ -36,6 +36,7 @@ class FairQueue final : public Scheduler {
     Group& group = group_of(request.group);
     group.last_request = request.arrived;
     if (group.waiting == 0) {
+      group.waits_since = request.arrived;
       if (group.busy_period != busy_period_) group.finish = 0.0;
       group.busy_period = busy_period_;
       group.tag = concurrency() ? group.load() : std::max(virtual_time_, group.finish);
@@ -54,6 +55,27 @@ class FairQueue final : public Scheduler {
       return batch;
     }
     return {};
+  }
+
+  // Of groups that have nothing in service, for a place beyond those there are.
+  Batch take_of_unserved(Time now) {
+    for (std::size_t k = 0; k < backlogged_.size(); ++k) {
+      if (backlogged_[k]->in_service > 0) continue;
+      Batch batch = backlogged_[k]->scheduler->take(now);
+      if (batch.empty()) continue;
+      charge(k, batch);
+      return batch;
+    }
+    return {};
+  }
+
+  // Since when one of those groups waits; never if there is none.
+  Time unserved_since() const {
+    Time since = never;
+    for (const Group* group : backlogged_) {
+      if (group->in_service == 0) since = std::min(since, group->waits_since);
+    }
+    return since;
   }
 
   // A batch that `take` returned is no longer in service.
@@ -156,6 +178,7 @@ class FairQueue final : public Scheduler {
     std::uint64_t busy_period = 0;  // in which its finish tag counts
     std::uint32_t in_service = 0;   // batches
     Time last_request = 0;          // when it arrived
+    Time waits_since = 0;           // has had requests
 
     double load() const { return in_service / weight; }
   };

@@ -1,5 +1,6 @@
-// An I/O node driven by hand, without threads: what clients may send, in any order, to several
-// connections over both transports. `make fuzz` builds it with libFuzzer and ASan.
+// An I/O node driven by hand, without threads: what clients of its host and of others may send, in
+// any order, over several connections, and what the pages of the former may say, also while they
+// are read: another thread writes into them. `make fuzz` builds it with libFuzzer and ASan.
 //
 // Whatever came, at the end of a case nothing of it is left: no session, file, request, memory or
 // descriptor.
@@ -16,23 +17,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "test_client.hpp"
 
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t window_bytes = 8 << 10;
+constexpr std::uint32_t usual_bytes = 8 << 10;
 constexpr rlim_t largest_file = 1 << 20;
 constexpr std::size_t most_connections = 4;
 constexpr int cases_between_counts = 4096;
-
-int memory_file(std::uint32_t bytes, int seals) {
-  const int descriptor = ::memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  CHECK(descriptor >= 0 && ::ftruncate(descriptor, bytes) == 0);
-  if (seals != 0) CHECK(::fcntl(descriptor, F_ADD_SEALS, seals) == 0);
-  return descriptor;
-}
 
 // Without pipes: a sanitizer talks through some to the program that names functions for it.
 int open_descriptors() {
@@ -74,6 +69,40 @@ class Bytes {
 
 }  // namespace
 
+// Writes words into a page for as long as there is one. What it writes differs from run to run;
+// what must hold does not.
+class Scribbler {
+ public:
+  Scribbler() {
+    std::thread([this] { scribble(); }).detach();
+  }
+
+  void use(penstock_permit_page* page) {
+    const std::lock_guard lock(mutex_);
+    page_ = page;
+    changed_.notify_one();
+  }
+
+ private:
+  void scribble() {
+    std::uint64_t state = 1;
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return page_ != nullptr; });
+      for (int k = 0; k < 64; ++k) {
+        state = state * 6364136223846793005 + 1442695040888963407;
+        auto* words = reinterpret_cast<std::uint32_t*>(&page_->permit[state >> 62]);
+        const std::size_t word = (state >> 40) % (128 / sizeof *words);
+        std::atomic_ref(words[word]).store(static_cast<std::uint32_t>(state >> 20));
+      }
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  penstock_permit_page* page_ = nullptr;
+};
+
 // A friend of the node: does with it what its threads would do.
 class Rehearsal {
  public:
@@ -88,13 +117,11 @@ class Rehearsal {
     ::close(file);
     inode_ = is.st_ino;
     NodeOptions options;
-    options.limits = {3, 3, 32 << 10, 3};
+    options.limits = {3, 3, 32 << 10, 3, 8, 4, 6, 64 << 10, 16};
     node_ = std::make_shared<Node>(options);
     node_->roots_.push_back({folder_, ::open(folder_.c_str(), O_PATH | O_CLOEXEC)});
     node_->token_ = std::string(PENSTOCK_TOKEN_BYTES, 't');
-    passed_ = {memory_file(window_bytes + PENSTOCK_MAILBOX_BYTES, F_SEAL_SHRINK),
-               memory_file(window_bytes, 0), memory_file(4096, F_SEAL_SHRINK), memory_file(0, 0),
-               ::open("/dev/null", O_RDWR | O_CLOEXEC)};
+    null_ = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     baseline_ = open_descriptors();
   }
 
@@ -115,6 +142,11 @@ class Rehearsal {
     int peer = -1;
     Connection* connection = nullptr;
   };
+  struct Process {
+    int peer = -1;
+    Caller* caller = nullptr;
+    penstock_permit_page* page = nullptr;
+  };
 
   void begin(std::uint8_t choice) {
     Settings settings;
@@ -122,21 +154,27 @@ class Rehearsal {
     settings.window = 1000;
     settings.servers = 2;
     settings.depth = 4;
+    settings.shares = (choice & 128) != 0 ? Shares::concurrency : Shares::bytes;
     node_->configure(settings, 4096);
+    node_->weigh({{"j", 2.0}});
   }
 
   void act(Bytes& bytes) {
     const std::uint8_t what = bytes.byte();
+    if (what >= 128) {
+      act_as_process(processes_[what % most_connections], what / most_connections % 8, bytes);
+      return;
+    }
     End& end = ends_[what % most_connections];
     switch (what / most_connections % 8) {
       case 0:
-        if (end.peer < 0) connect(end, bytes.byte() % 2 == 0 ? Transport::local : Transport::tcp);
+        if (end.peer < 0) connect(end, bytes.byte());
         break;
       case 1:
         hello(end, bytes);
         break;
       case 2:
-        send(end, bytes.some(bytes.byte()), -1);
+        send(end, bytes.some(bytes.byte()));
         break;
       case 3:
         open(end, bytes);
@@ -154,12 +192,149 @@ class Rehearsal {
     }
   }
 
-  void connect(End& end, Transport transport) {
+  // A client of this host. What its descriptors and page say is arbitrary.
+  void act_as_process(Process& process, int what, Bytes& bytes) {
+    switch (what) {
+      case 0:
+        if (process.peer < 0) connect(process, bytes.byte());
+        break;
+      case 1: {
+        penstock_permit_hello hello{PENSTOCK_PERMIT_MAGIC, 1, {0}};
+        const std::uint8_t odd = bytes.byte();
+        if (odd == 255) hello.magic = bytes.word();
+        std::memset(hello.job, odd == 254 ? 7 : 'j', odd == 253 ? sizeof hello.job : 1 + (odd & 7));
+        send(process, &hello, sizeof hello, odd == 252);
+        take_page(process);
+        break;
+      }
+      case 2: {
+        const auto raw = bytes.some(bytes.byte());
+        send(process, raw.data(), raw.size(), false);
+        break;
+      }
+      case 3:
+      case 4: {
+        const std::uint8_t odd = bytes.byte();
+        penstock_permit_message message{
+            PENSTOCK_ASK, odd % 4u, ++numbers_, odd / 4u % 4u, 1, 0, 64};
+        if (odd >= 128) message.offset = std::uint64_t{bytes.word()} << 32 | bytes.byte();
+        if (odd >= 192) message.bytes = std::uint64_t{bytes.word()} << 32 | bytes.word();
+        if (odd >= 240) message.permit = bytes.word();
+        send(process, &message, sizeof message, odd == 255);
+        break;
+      }
+      case 5: {
+        const std::uint8_t permit = bytes.byte();
+        const penstock_permit_message message{
+            PENSTOCK_GIVE_BACK, permit % 4u, numbers_ - permit / 64u, 0, 0, 0, 0};
+        send(process, &message, sizeof message, false);
+        break;
+      }
+      case 6:
+        if (process.page == nullptr) break;
+        if (bytes.byte() % 8 == 0) {
+          scribbler_.use(process.page);
+        } else {
+          auto* words = reinterpret_cast<std::uint32_t*>(&process.page->permit[bytes.byte() % 4]);
+          words[bytes.byte() % 64] = bytes.word();
+        }
+        break;
+      default:
+        if (process.peer >= 0 && bytes.byte() % 4 == 0) hang_up(process);
+        break;
+    }
+  }
+
+  static Origin origin(std::uint8_t number) {
+    Origin origin;
+    origin.name[0] = static_cast<std::byte>(number % 2);
+    return origin;
+  }
+
+  void connect(Process& process, std::uint8_t user) {
+    Quota::Share share = node_->descriptors_->take(origin(user));
+    if (!share) return;
+    std::array<int, 2> pair{};
+    CHECK(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) ==
+          0);
+    auto caller = std::make_unique<Caller>(pair[0], user % 2, origin(user), std::move(share));
+    process = {pair[1], caller.get(), nullptr};
+    node_->strangers_.push_back({caller.get(), origin(user), now()});
+    node_->callers_.emplace(caller.get(), std::move(caller));
+  }
+
+  void send(Process& process, const void* data, std::size_t length, bool pass) {
+    if (process.peer < 0 || length == 0) return;
+    iovec part{const_cast<void*>(data), length};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (pass) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_len = CMSG_LEN(sizeof(int));
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      std::memcpy(CMSG_DATA(header), &null_, sizeof null_);
+    }
+    ::sendmsg(process.peer, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    hear(process, EPOLLIN);
+  }
+
+  void take_page(Process& process) {
+    if (process.peer < 0 || process.page != nullptr) return;
+    penstock_permit_welcome welcome{};
+    iovec part{&welcome, sizeof welcome};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    if (::recvmsg(process.peer, &message, MSG_DONTWAIT) != sizeof welcome) return;
+    int page = -1;
+    std::memcpy(&page, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof page);
+    void* address =
+        ::mmap(nullptr, sizeof(penstock_permit_page), PROT_READ | PROT_WRITE, MAP_SHARED, page, 0);
+    CHECK(address != MAP_FAILED);
+    ::close(page);
+    process.page = static_cast<penstock_permit_page*>(address);
+  }
+
+  void hear(Process& process, std::uint32_t events) {
+    node_->heard_.clear();
+    node_->hear(*process.caller, events);
+    {
+      Node::Lock lock(node_->mutex_);
+      for (const auto& heard : node_->heard_) node_->act_upon(heard, now());
+    }
+    tidy();
+  }
+
+  void hang_up(Process& process) {
+    ::close(std::exchange(process.peer, -1));
+    hear(process, EPOLLIN | EPOLLHUP);
+  }
+
+  void forget(Process& process) {
+    if (process.peer >= 0) ::close(process.peer);
+    if (process.page != nullptr) {
+      scribbler_.use(nullptr);
+      ::munmap(process.page, sizeof *process.page);
+    }
+    process = {};
+  }
+
+  void connect(End& end, std::uint8_t host) {
+    Quota::Share share = node_->descriptors_->take(origin(host));
+    if (!share) return;
     std::array<int, 2> pair{};
     CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) == 0);
-    auto connection = std::make_unique<Connection>(pair[0], transport, node_->own_identity_);
+    auto connection = std::make_unique<Connection>(pair[0], origin(host), std::move(share));
     end = {pair[1], connection.get()};
-    node_->unidentified_.push_back(connection.get());
+    node_->strangers_.push_back({connection.get(), origin(host), now()});
     node_->connections_.emplace(connection.get(), std::move(connection));
   }
 
@@ -170,30 +345,26 @@ class Rehearsal {
       penstock_introduction introduction;
     } frame{};
     const std::uint8_t odd = bytes.byte();
-    const bool local = end.connection->transport == Transport::local;
     frame.request = {PENSTOCK_WIRE_MAGIC, PENSTOCK_HELLO, 1, 0, 0, sizeof frame.introduction, 0};
     frame.introduction.session[0] = odd & 3;
-    frame.introduction.window = local ? window_bytes : 0;
     std::memset(frame.introduction.token, odd == 255 ? 'u' : 't', sizeof frame.introduction.token);
     std::memset(frame.introduction.job, 'j',
                 odd == 254 ? sizeof frame.introduction.job : 1 + (odd & 1));
-    const int passed = local ? passed_[odd >= 250 ? odd % passed_.size() : 0] : -1;
-    send(end, std::span(reinterpret_cast<const std::uint8_t*>(&frame), sizeof frame), passed);
+    send(end, std::span(reinterpret_cast<const std::uint8_t*>(&frame), sizeof frame));
   }
 
   void open(End& end, Bytes& bytes) {
     if (end.connection == nullptr) return;
     const std::uint8_t odd = bytes.byte();
-    const bool local = end.connection->transport == Transport::local;
     const auto path = odd < 200 ? std::span(reinterpret_cast<const std::uint8_t*>("f"), 1)
                                 : bytes.some(odd - 200u);
     const std::uint32_t flags = odd < 128 ? O_RDWR : bytes.word();
     penstock_request request{PENSTOCK_WIRE_MAGIC, PENSTOCK_OPEN, 2, odd == 199, inode_, 0, flags};
-    if (!local) request.bytes = static_cast<std::uint32_t>(path.size());
+    request.bytes = static_cast<std::uint32_t>(path.size());
     std::vector<std::uint8_t> frame(sizeof request);
     std::memcpy(frame.data(), &request, sizeof request);
-    if (!local) frame.insert(frame.end(), path.begin(), path.end());
-    send(end, frame, local ? passed_[odd < 128 ? 3 : odd % passed_.size()] : -1);
+    frame.insert(frame.end(), path.begin(), path.end());
+    send(end, frame);
   }
 
   void transfer(End& end, Bytes& bytes) {
@@ -207,19 +378,17 @@ class Rehearsal {
     // Near each other, so that they can be served together.
     request.offset = kind < 200 ? bytes.byte() * 64ull : std::uint64_t{bytes.word()} << 32;
     const bool data = request.operation == PENSTOCK_WRITE || request.operation == PENSTOCK_READ;
-    request.bytes = !data ? kind / 250 : kind < 200 ? 64 : bytes.word() % (2 * window_bytes);
+    request.bytes = !data ? kind / 250 : kind < 200 ? 64 : bytes.word() % (2 * usual_bytes);
     request.flags = kind >= 240 ? bytes.byte() : 0;
     std::vector<std::uint8_t> frame(sizeof request);
     std::memcpy(frame.data(), &request, sizeof request);
-    const bool follows =
-        end.connection->transport == Transport::tcp && request.operation == PENSTOCK_WRITE;
-    if (follows) frame.resize(frame.size() + request.bytes, kind);
-    send(end, frame, -1);
+    if (request.operation == PENSTOCK_WRITE) frame.resize(frame.size() + request.bytes, kind);
+    send(end, frame);
   }
 
-  void send(End& end, std::span<const std::uint8_t> data, int passed) {
+  void send(End& end, std::span<const std::uint8_t> data) {
     if (end.peer < 0 || data.empty()) return;
-    send_frame(end.peer, data.data(), data.size(), passed, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ::send(end.peer, data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     input(*end.connection, EPOLLIN);
     tidy();
   }
@@ -238,6 +407,7 @@ class Rehearsal {
     {
       Node::Lock lock(node_->mutex_);
       node_->handed_over_ = true;
+      node_->make_room(now());
       bool served = false;
       while (node_->serve_next(lock)) served = true;
       if (!served && node_->stalled_.empty() && node_->resumed_.empty()) return;
@@ -271,6 +441,11 @@ class Rehearsal {
   void tidy() {
     Node::Lock lock(node_->mutex_);
     node_->close_doomed(lock);
+    node_->close_doomed_callers(lock);
+    for (Process& process : processes_) {
+      if (process.caller == nullptr || node_->callers_.contains(process.caller)) continue;
+      forget(process);
+    }
     for (End& end : ends_) {
       if (end.connection == nullptr || node_->connections_.contains(end.connection)) continue;
       if (end.peer >= 0) ::close(end.peer);
@@ -286,10 +461,18 @@ class Rehearsal {
     for (End& end : ends_) {
       if (end.peer >= 0) hang_up(end);
     }
+    for (Process& process : processes_) {
+      if (process.peer >= 0) hang_up(process);
+    }
     serve();
+    tidy();
     const Measurement left = node_->measure();
     CHECK(left.connections == 0 && left.sessions == 0 && left.files == 0 && left.queued == 0);
-    CHECK(node_->unidentified_.empty() && node_->stalled_.empty() && node_->parked_.empty());
+    CHECK(node_->callers_.empty() && node_->permits_.held() == 0);
+    CHECK(node_->descriptors_->taken() == 0 && node_->processes_->taken() == 0);
+    CHECK(node_->permits_quota_->taken() == 0 && node_->memory_->taken() == 0);
+    CHECK(node_->services_.empty() && node_->held_back_.empty() && node_->hanging_.empty());
+    CHECK(node_->strangers_.empty() && node_->stalled_.empty() && node_->parked_.empty());
     CHECK(node_->doomed_.empty() && node_->chores_.empty() && node_->left_files_.empty());
     CHECK(node_->in_service_ == 0);
     for (const auto& [key, group] : node_->sessions_.groups()) CHECK(group->payload == 0);
@@ -298,8 +481,11 @@ class Rehearsal {
   std::shared_ptr<Node> node_;
   std::string folder_;
   std::uint64_t inode_ = 0;
-  std::array<int, 5> passed_{};
+  int null_ = -1;
+  std::uint32_t numbers_ = 0;
+  Scribbler& scribbler_ = *new Scribbler;  // its thread has no end
   std::array<End, most_connections> ends_{};
+  std::array<Process, most_connections> processes_{};
   int baseline_ = 0;
   std::uint64_t cases_ = 0;
 };

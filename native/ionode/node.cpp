@@ -200,7 +200,7 @@ void Node::work() {
   while (!stopping_) {
     handed_over_ = false;
     const bool overdue = !polling_ && served_since_poll_ >= requests_between_polls;
-    if (!overdue && has_room() && serve_next(lock)) continue;
+    if (!overdue && serve_next(lock)) continue;
     if (!polling_) {
       poll(lock);
     } else {
@@ -259,7 +259,7 @@ void Node::hand_over() {
   } else if (watching_) {
     handed_over_ = true;
     relief_.notify_one();
-  } else if (threads_ <= settings_.depth) {
+  } else if (threads_ <= std::max<std::size_t>(settings_.depth, services_.size() + 1)) {
     handed_over_ = true;
     spawn();
   }
@@ -367,7 +367,7 @@ bool Node::drain(double seconds) {
   listeners_.clear();
   poke();
   return changed_.wait_until(lock, until(seconds), [this] {
-    return connections_.empty() && callers_.empty() && left_files_.empty() && in_service_ == 0;
+    return connections_.empty() && callers_.empty() && left_files_.empty() && services_.empty();
   });
 }
 

@@ -112,8 +112,23 @@ class Node : public std::enable_shared_from_this<Node> {
   bool long_to_serve(const Batch& batch) const;
   void poke();
   bool has_room() const { return in_service_ + permits_.held() < settings_.depth; }
+  Time beyond_depth_at() const;
+  void set_hanging_aside(Time now);
+  Time hangs_at() const;
 
   // Serving: serving.cpp.
+  // A call under way, or several of one batch.
+  struct Service {
+    Origin origin;
+    Time began;
+    bool hangs = false;  // its place was given to others
+  };
+  std::list<Service>::iterator begin_service(const Origin& origin);
+  void end_service(std::list<Service>::iterator service);
+  bool is_held_back(const Origin& origin) const;
+  void hold_back(const Batch& batch);
+  void queue_again(const Origin& origin);
+  Batch take(Time now);
   bool serve_next(Lock& lock);
   void returned();
   void serve_batch(Lock& lock, const Batch& batch);
@@ -128,7 +143,7 @@ class Node : public std::enable_shared_from_this<Node> {
   bool send_rest(Connection& connection);
   void finish_reply(Connection& connection);
   void release(Connection& connection);
-  void close_left_files(Lock& lock);
+  void close_left_file(Lock& lock);
 
   // Polling: polling.cpp.
   void poll(Lock& lock);
@@ -231,7 +246,12 @@ class Node : public std::enable_shared_from_this<Node> {
   bool stopping_ = false;
   std::atomic<std::uint64_t> dirty_window_;  // a copy of the settings', read without the lock
   std::uint32_t threads_ = 0;
-  std::uint32_t in_service_ = 0;
+  std::uint32_t in_service_ = 0;  // without those that hang
+  std::list<Service> services_;   // by their begin
+  std::unordered_map<Origin, std::uint32_t> hanging_;
+  std::unordered_map<Origin, std::vector<Exchange*>> held_back_;  // of origins whose calls hang
+  Time returned_at_ = 0;                                          // a place
+  std::uint64_t releases_ = 0;                                    // of permits, then
   Time held_until_ = 0;          // nothing is taken from the scheduler before
   std::uint32_t returning_ = 0;  // clients that are waited for
   std::uint32_t idle_ = 0;

@@ -10,7 +10,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "privileges.hpp"
 #include "test_client.hpp"
@@ -262,6 +264,23 @@ void calls_that_hang_delay_no_other_client() {
   CHECK(first.answer() == 8 && second.answer() == 8);
 }
 
+// Calls of one host that hang, more than there are places, hold up nobody else: neither calls nor
+// greetings. They keep a bounded number of threads, and go on when they can.
+void calls_of_one_host_that_hang_hold_up_no_other_host() {
+  gate.set(false);
+  Running running(2);
+  std::vector<std::unique_ptr<Carried>> hostile;
+  for (std::uint64_t k = 0; k < 12; ++k)
+    hostile.push_back(std::make_unique<Carried>(running.where, k + 1, 2));
+  for (std::uint64_t k = 0; k < 12; ++k)
+    hostile[k]->ask(PENSTOCK_WRITE, static_cast<std::uint64_t>(hanging) + k * 8192, 8);
+  Carried honest(running.where, 100);
+  for (int k = 0; k < 50; ++k) CHECK(honest.call(PENSTOCK_WRITE, 0, 4096) == 4096);
+  CHECK(!running.node->drain(0.05));
+  gate.set(true);
+  for (const auto& client : hostile) CHECK(client->answer() == 8);
+}
+
 // With one call at a time, what waits behind one that hangs is dropped if its client goes.
 void requests_of_gone_clients_are_not_begun() {
   gate.set(false);
@@ -347,5 +366,6 @@ int main() {
   many_clients_and_changing_schedulers();
   calls_that_hang_delay_no_other_client();
   requests_of_gone_clients_are_not_begun();
+  calls_of_one_host_that_hang_hold_up_no_other_host();
   std::puts("node: all hold");
 }

@@ -111,6 +111,8 @@ void Node::poll(Lock& lock) {
 
 // Clients of this host may hold places in service that they do not use.
 void Node::make_room(Time now) {
+  set_hanging_aside(now);
+  if (std::exchange(releases_, permits_.releases()) != permits_.releases()) returned_at_ = now;
   if (scheduler_->size() > 0 && !has_room()) permits_.recall(*scheduler_, now);
   permits_.look(!has_room(), *scheduler_, now);
 }
@@ -120,7 +122,8 @@ Time Node::poll_deadline(Time now) const {
   if (room && (!chores_.empty() || !left_files_.empty())) return now;
   Time until = room ? scheduler_->ready_at(now) : never;
   if (until != never) until = std::max(until, held_until_);
-  until = std::min(until, permits_.look_at(!room));
+  until = std::min({until, permits_.look_at(!room), hangs_at()});
+  if (!room) until = std::min(until, beyond_depth_at());
   if (!strangers_.empty()) until = std::min(until, strangers_.front().since + identifies_within);
   for (const Connection* connection : stalled_) {
     until = std::min(until, connection->since + options_.patience);

@@ -21,6 +21,9 @@ constexpr std::uint32_t long_chore = 30'000;
 // this.
 constexpr Time worth_holding = 200'000;
 constexpr Time longest_hold = 500'000;
+// With places that are not given back, and how many times the places there are may be in service.
+constexpr Time patience_with_places = 250'000'000;
+constexpr std::uint32_t beyond_depth = 4;
 
 // Schedulers that put requests of a file together whatever the time.
 bool anticipates(const std::string& scheduler) {
@@ -36,26 +39,111 @@ void Node::returned() {
   if (returning_ > 0 && --returning_ == 0) held_until_ = 0;
 }
 
+// A call has a place in service until it returns or hangs. What its origin asks for besides waits
+// as soon as as many of its calls hang as there are places: the threads that it keeps are bounded.
+std::list<Node::Service>::iterator Node::begin_service(const Origin& origin) {
+  ++in_service_;
+  return services_.insert(services_.end(), {origin, now()});
+}
+
+void Node::end_service(std::list<Service>::iterator service) {
+  returned_at_ = now();
+  if (service->hangs) {
+    const auto of_origin = hanging_.find(service->origin);
+    if (--of_origin->second == 0) hanging_.erase(of_origin);
+    queue_again(service->origin);
+  } else {
+    --in_service_;
+  }
+  services_.erase(service);
+  if (draining_) changed_.notify_all();
+}
+
+bool Node::is_held_back(const Origin& origin) const {
+  const auto of_origin = hanging_.find(origin);
+  return of_origin != hanging_.end() && of_origin->second >= settings_.depth;
+}
+
+void Node::hold_back(const Batch& batch) {
+  scheduler_->served(batch.front()->group);
+  for (Request* request : batch) {
+    auto& exchange = static_cast<Exchange&>(*request);
+    held_back_[exchange.connection->origin].push_back(&exchange);
+  }
+}
+
+void Node::queue_again(const Origin& origin) {
+  const auto of_origin = held_back_.find(origin);
+  if (of_origin == held_back_.end()) return;
+  for (Exchange* exchange : std::exchange(of_origin->second, {})) {
+    if (exchange->open_file == nullptr) {
+      chores_.push_back(exchange);
+    } else {
+      exchange->server = server_of(*exchange);
+      scheduler_->add(*exchange);
+    }
+  }
+  held_back_.erase(of_origin);
+  if (polling_) poke();
+}
+
+void Node::set_hanging_aside(Time now) {
+  if (hangs_at() > now) return;
+  for (Service& service : services_) {
+    if (service.hangs || service.began + Permits::hangs_after > now) continue;
+    service.hangs = true;
+    --in_service_;
+    ++hanging_[service.origin];
+  }
+}
+
+Time Node::hangs_at() const {
+  if (has_room() || (scheduler_->size() == 0 && chores_.empty() && left_files_.empty()))
+    return never;
+  const auto first = std::find_if(services_.begin(), services_.end(),
+                                  [](const Service& service) { return !service.hangs; });
+  return first == services_.end() ? never : first->began + Permits::hangs_after;
+}
+
+// All places are taken, and none was given back for some time: a job that has none gets one more.
+// Until those that do not come back are known to hang, nobody waits for them any longer.
+Time Node::beyond_depth_at() const {
+  if (scheduler_->size() == 0 || in_service_ + permits_.held() >= beyond_depth * settings_.depth)
+    return never;
+  const Time since = scheduler_->unserved_since();
+  return since == never ? never : std::max(since, returned_at_) + patience_with_places;
+}
+
+Batch Node::take(Time now) {
+  if (now < held_until_) return {};
+  if (has_room()) return scheduler_->take(now);
+  return beyond_depth_at() <= now ? scheduler_->take_of_unserved(now) : Batch();
+}
+
 // With the lock held; false if there is nothing to serve now.
 bool Node::serve_next(Lock& lock) {
-  if (!chores_.empty()) {
+  if (!chores_.empty() && (has_room() || chores_.front()->answered)) {
     Exchange& exchange = *chores_.front();
     chores_.pop_front();
     ++served_since_poll_;
-    serve_chore(lock, exchange);
+    if (!exchange.answered && is_held_back(exchange.connection->origin)) {
+      held_back_[exchange.connection->origin].push_back(&exchange);
+    } else {
+      serve_chore(lock, exchange);
+    }
     return true;
   }
-  if (!left_files_.empty()) {
-    close_left_files(lock);
+  if (!left_files_.empty() && has_room()) {
+    close_left_file(lock);
     return true;
   }
-  const Time time = now();
-  if (time < held_until_) return false;
-  const Batch batch = scheduler_->take(time);
+  const Batch batch = take(now());
   if (batch.empty()) return false;
   served_since_poll_ += static_cast<std::uint32_t>(batch.size());
   if (batch.front()->permit) {
     grant(batch);
+  } else if (is_held_back(static_cast<Exchange*>(batch.front())->connection->origin)) {
+    hold_back(batch);
   } else {
     serve_batch(lock, batch);
   }
@@ -65,7 +153,7 @@ bool Node::serve_next(Lock& lock) {
 void Node::serve_batch(Lock& lock, const Batch& batch) {
   const bool is_long = long_to_serve(batch);
   is_long ? hand_over() : expect_relief();
-  ++in_service_;
+  const auto service = begin_service(static_cast<Exchange*>(batch.front())->connection->origin);
   lock.unlock();
 
   const Time began = now();
@@ -90,7 +178,7 @@ void Node::serve_batch(Lock& lock, const Batch& batch) {
   static_cast<Exchange&>(*batch[0]).open_file->took(took);
 
   lock.lock();
-  --in_service_;
+  end_service(service);
   scheduler_->served(batch[0]->group);
   if (took >= worth_holding && anticipates(settings_.scheduler)) {
     held_until_ = began + took + std::min<Time>(took / 8, longest_hold);
@@ -118,8 +206,8 @@ void Node::serve_batch(Lock& lock, const Batch& batch) {
 void Node::serve_chore(Lock& lock, Exchange& exchange) {
   if (!exchange.answered) {
     usual_chore_ >= long_chore ? hand_over() : expect_relief();
-    ++in_service_;
-    const Time began = now();
+    const auto service = begin_service(exchange.connection->origin);
+    const Time began = service->began;
     if (exchange.operation == PENSTOCK_OPEN) {
       open(lock, exchange);
     } else if (exchange.operation == PENSTOCK_CLOSE) {
@@ -129,7 +217,7 @@ void Node::serve_chore(Lock& lock, Exchange& exchange) {
       serve(Batch(exchange), 0);
       lock.lock();
     }
-    --in_service_;
+    end_service(service);
     usual_chore_ = average(usual_chore_, now() - began);
   }
   account(exchange);
@@ -177,19 +265,17 @@ void Node::close_file(Lock& lock, Exchange& exchange) {
   lock.lock();
 }
 
-// Files of sessions that ended.
-void Node::close_left_files(Lock& lock) {
-  const std::vector<std::shared_ptr<OpenFile>> files = std::move(left_files_);
-  left_files_.clear();
-  hand_over();
-  ++in_service_;
+// A file of a session that ended.
+void Node::close_left_file(Lock& lock) {
+  std::shared_ptr<OpenFile> file = std::move(left_files_.back());
+  left_files_.pop_back();
+  usual_chore_ >= long_chore ? hand_over() : expect_relief();
+  const auto service = begin_service(file->origin());
   lock.unlock();
-  for (const auto& file : files) {
-    if (file.use_count() == 1) file->close();
-  }
+  if (file.use_count() == 1) file->close();
+  file.reset();
   lock.lock();
-  --in_service_;
-  if (draining_) changed_.notify_all();
+  end_service(service);
 }
 
 bool Node::client_gone(const Exchange& exchange, Time now) const {

@@ -297,8 +297,8 @@ def test_io_nodes_are_those_used_beside_those_allowed(
 def test_credits_and_a_question_for_each_call_are_told_apart(
     record: dict[str, Any], schedulers: list[str | None], sentence: str
 ) -> None:
-    asked = {"asked": 3, "forwarded_reads": 20, "forwarded_writes": 30}
-    known = {"io_nodes": list(range(len(schedulers))), "counters": asked, "carried_bytes": 0}
+    counters = {"questions": 3, "forwarded_reads": 20, "forwarded_writes": 30}
+    known = {"io_nodes": list(range(len(schedulers))), "counters": counters, "carried_bytes": 0}
     nodes = [
         node(number) if name is None else node(number, scheduler=name)
         for number, name in enumerate(schedulers)

@@ -40,7 +40,7 @@ def as_user(user: int, does: Callable[[], object]) -> str:
 def command_as(user: str, *command: str | Path) -> list[str]:
     """Return what runs a command as another user, with no privilege left.
 
-    Where this Python is in a directory that others cannot enter, the command sees it all the same,
+    Where this Python is in a directory that others cannot enter, the command sees it nevertheless,
     in a mount namespace of its own.
     """
     group = pwd.getpwnam(user).pw_gid

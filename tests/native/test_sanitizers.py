@@ -15,6 +15,7 @@ PROGRAMS = [
     ("engine", "engine_test"),
     ("allocation", "knapsack_test"),
     ("ionode", "schedulers_test"),
+    ("ionode", "permits_test"),
     ("ionode", "node_test"),
 ]
 STRICT = {"UBSAN_OPTIONS": "halt_on_error=1", "TSAN_OPTIONS": "halt_on_error=1"}

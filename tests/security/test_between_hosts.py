@@ -20,14 +20,16 @@ from live.other_users import AS_ROOT, NOBODY, as_user
 from security.relay import Attack, Relay
 
 from penstock.live.agent import page_server
-from penstock.live.agent.job_agent import begin_job
+from penstock.live.agent.job_agent import JobAgent, begin_job
 from penstock.live.controller.listeners import Admission
 from penstock.live.controller.peer import Peer, RefusalLog
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
+from penstock.live.protocol import _page_layout as layout
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.address import Address
 from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.shared_page import SharedPages
 from penstock.live.protocol.site_key import RemoteController, SiteKey
 from penstock.live.protocol.state_directory import StateDirectory
 
@@ -244,12 +246,12 @@ def test_a_controller_accepts_only_what_was_sent_in_its_order(door: Door, kind: 
 
 def test_a_session_opens_no_other(door: Door) -> None:
     """What was sealed for one connection is worth nothing on the next."""
-    heard: list[bytes] = []
+    lines: list[bytes] = []
 
     def hears(from_controller: bool, number: int, line: bytes) -> list[tuple[bool, bytes]]:
         if not from_controller and number == 1:
-            heard.append(line)
-            line = heard[0]  # on the second connection: what was heard on the first
+            lines.append(line)
+            line = lines[0]  # on the second connection: what was heard on the first
         return [(from_controller, line)]
 
     with Relay(("127.0.0.1", door.port), hears) as relay:
@@ -257,7 +259,7 @@ def test_a_session_opens_no_other(door: Door) -> None:
             first.ask(messages.GetStatus(), messages.Done)
         with connected(relay.port) as second, pytest.raises(ConnectionError):
             second.ask(messages.GetStatus(), messages.Done)
-    assert len(heard) == 2
+    assert len(lines) == 2
     assert "changed, lost or repeated on its way" in door.refused()[0]
 
 
@@ -325,10 +327,39 @@ def test_a_controller_of_another_host_runs_no_code_in_a_job(site: Site) -> None:
     assert (result.stdout.strip(), result.stderr) == (str(page_server.library()), "")
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"token": "no hexadecimal"},
+        {"roots": ["/" + 5000 * "x"]},
+        {"roots": ["/no/such/directory"]},
+        {"nodes": [messages.Node(number=0, id=1, address=5000 * "x")]},
+        {"nodes": [messages.Node(number=-5, id=1 << 70, address="x")]},
+        {"longest_wait": -1e300},
+        {"lease": 1e300, "mode": "enforce"},
+    ],
+    ids=str,
+)
+def test_a_command_runs_whatever_a_controller_says(site: Site, fields: dict[str, Any]) -> None:
+    fields = {"roots": [str(site.folder)]} | fields
+    with posing(SiteKey.read(site.key), **fields) as controller:
+        result = site.run(controller.port, "sh", "-c", "echo ran; exit 3")
+    assert (result.returncode, result.stdout) == (3, "ran\n")
+    assert "Traceback" not in result.stderr
+
+
 @AS_ROOT
 @pytest.mark.parametrize(("controllers", "job"), [(NOBODY, 0), (NOBODY, 1), (1, 1), (0, 1)])
-def test_only_roots_and_its_users_controller_runs_code_in_a_job(controllers: int, job: int) -> None:
+def test_code_and_ways_of_data_are_roots_or_its_users(
+    tmp_path: Path, controllers: int, job: int
+) -> None:
     """The agent of root speaks for all users of Slurm to a controller of the user penstock."""
+    carries = messages.Node(number=0, id=7, address="127.0.0.1", transport="tcp", port=9)
+    permits = messages.Node(number=1, id=8, address="/run/io-node-1.sock")
+    nodes = [carries, permits]
+    accepted = messages.JobAccepted(
+        job="job.1", roots=[], nodes=nodes, environment={"A": "b"}, above=["x.so"]
+    )
     with tempfile.TemporaryDirectory(prefix="peer", dir="/dev/shm") as folder:
         Path(folder).chmod(0o777)
         path = f"{folder}/controller.sock"
@@ -339,23 +370,28 @@ def test_only_roots_and_its_users_controller_runs_code_in_a_job(controllers: int
                 listener.listen()
                 os.chmod(path, 0o666)  # noqa: PTH101
                 connection, _ = listener.accept()
-                with connection:
-                    connection.recv(1 << 16)
-                    accepted = messages.JobAccepted(
-                        job="job.1", roots=[], nodes=[], environment={"A": "b"}, above=["x.so"]
-                    )
+                with connection, connection.makefile("rb") as lines:
+                    lines.readline()
                     connection.sendall(client.encode_line(accepted))
+                    connection.sendall(client.encode_line(messages.NodeMap(nodes=nodes * 2)))
+                    for line in lines:
+                        if b'"Ended"' in line:
+                            connection.sendall(client.encode_line(messages.Done()))
             return ""
 
         thread = threading.Thread(target=lambda: as_user(controllers, listens))
         thread.start()
         while not os.access(path, os.W_OK):
             thread.join(0.01)
-        with ControlConnection(Path(path)) as controller:
+        with ControlConnection(Path(path)) as controller, SharedPages([tmp_path]) as pages:
             begin = messages.BeginJob(name="job", pid=1, command=[], user=str(job))
-            accepted = begin_job(controller, begin, job)
+            begun = begin_job(controller, begin, job)
+            agent = JobAgent(controller, begin, begun, pages, uid=job)
+            while agent.counters()["maps"] < 1:
+                thread.join(0.01)
+            count = os.pread(pages.control_fd, 4, layout.MAP_COUNT)
+            agent.end(0)
         thread.join(HANG)
     trusted = controllers in (0, job)
-    assert (accepted.environment, accepted.above) == (
-        ({"A": "b"}, ["x.so"]) if trusted else ({}, [])
-    )
+    assert (begun.environment, begun.above) == (({"A": "b"}, ["x.so"]) if trusted else ({}, []))
+    assert int.from_bytes(count, sys.byteorder) == (4 if trusted else 2)

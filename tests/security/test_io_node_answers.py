@@ -25,7 +25,7 @@ def test_an_answer_names_the_jobs_that_moved_most() -> None:
     assert len(msgspec.json.encode(named)) + 10_000 < client.MAX_LINE_BYTES
 
 
-def test_the_connection_to_an_io_node_is_made_anew(tmp_path: Path) -> None:
+def test_the_connection_to_an_io_node_is_made_again(tmp_path: Path) -> None:
     """Else tuning would reach it no more until the I/O node restarts."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -141,7 +141,7 @@ def test_a_deployment_of_one_user_is_closed_and_the_command_runs() -> None:
             site.down()
 
 
-def test_a_default_directory_of_another_user_is_none(site: Site) -> None:
+def test_a_default_directory_of_another_user_is_not_used(site: Site) -> None:
     """Else whoever makes /tmp/penstock-UID first would have that user's jobs."""
     place = site.folder / "runtime"
     place.mkdir(exist_ok=True)

@@ -86,11 +86,11 @@ def widen(path: Path) -> None:
     path.chmod(0o606)
 
 
-def give_away(path: Path) -> None:
+def give_to_nobody(path: Path) -> None:
     os.chown(path, NOBODY, -1)
 
 
-@pytest.mark.parametrize("change", [widen, pytest.param(give_away, marks=AS_ROOT)])
+@pytest.mark.parametrize("change", [widen, pytest.param(give_to_nobody, marks=AS_ROOT)])
 def test_standby_runs_nothing_that_others_may_have_written(
     state: StateDirectory, change: Callable[[Path], None]
 ) -> None:

@@ -83,7 +83,7 @@ ENGINES = "sync psync vsync pvsync pvsync2 libaio io_uring posixaio mmap"
 
 
 def fio(_: Path) -> Suite:
-    program = _found("fio")
+    program = _path_of("fio")
     ways = {
         "threads": ["--thread", "--numjobs=2"],
         "fsync": ["--fsync=8"],
@@ -121,6 +121,7 @@ def ltp(folder: Path) -> Suite:
     root = folder / "ltp"
     programs = Path(_given(root / "testcases/bin"))
     names = FILE_CALLS.replace(" ", "|")
+    unshare = [_path_of("unshare"), "--mount"] if os.geteuid() == 0 else []
     wanted = re.compile(rf"(?:{names})\d+[A-Z]?(?:_64)?$")
     cases = []
     for line in (root / "runtest/syscalls").read_text().splitlines():
@@ -130,7 +131,8 @@ def ltp(folder: Path) -> Suite:
         cases.append(
             Case(
                 name=name,
-                command=["sh", "-c", f"TMPDIR=$PWD exec {command}"],
+                # Some mount file systems, and leave them where they fail.
+                command=[*unshare, "sh", "-c", f"TMPDIR=$PWD exec {command}"],
                 outcome=_ltp_outcome,
                 environment={
                     "LTPROOT": str(root),
@@ -186,10 +188,10 @@ def cpython(_: Path) -> Suite:
     program = "/usr/bin/python3"
     _given(Path(program))
     where = "import sys, test.support as s; print(sys.version.split()[0], s.__file__)"
-    asked = subprocess.run([program, "-c", where], capture_output=True, text=True, check=False)
-    if asked.returncode != 0:
+    answer = subprocess.run([program, "-c", where], capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
         raise NotHereError("CPython's tests are not installed (Debian: libpython3-testsuite)")
-    version, tests = asked.stdout.split()
+    version, tests = answer.stdout.split()
     cases = [
         Case(
             name=module,
@@ -210,7 +212,7 @@ def _unittest_outcome(status: int, output: str, _: Path) -> str:
 
 def ior(folder: Path) -> Suite:
     program = _given(folder / "ior")
-    run = [_found("mpirun"), "--oversubscribe", "-n", "2", program]
+    run = [_path_of("mpirun"), "--oversubscribe", "-n", "2", program]
     check = ["-C", "-e", "-w", "-W", "-r", "-R", "-G", "27"]
     sizes = {
         "64k": ["-t", "64k", "-b", "256k", "-s", "4"],
@@ -232,7 +234,7 @@ def ior(folder: Path) -> Suite:
 
 def mdtest(folder: Path) -> Suite:
     program = _given(folder / "mdtest")
-    run = [_found("mpirun"), "--oversubscribe", "-n", "2", program, "-n", "20", "-d", "tree"]
+    run = [_path_of("mpirun"), "--oversubscribe", "-n", "2", program, "-n", "20", "-d", "tree"]
     data = ["-w", "3901", "-e", "3901", "-X"]
     cases = [
         Case(
@@ -271,11 +273,11 @@ def _given(path: Path) -> str:
     return str(path)
 
 
-def _found(program: str) -> str:
-    found = shutil.which(program)
-    if found is None:
+def _path_of(program: str) -> str:
+    path = shutil.which(program)
+    if path is None:
         raise NotHereError(f"{program} is not installed")
-    return found
+    return path
 
 
 def _version(folder: Path, name: str) -> str:
@@ -338,13 +340,15 @@ def run_suite(suite: Suite, set_ups: list[str]) -> bool:
     cells, notes, held = [], [], True
     for name in set_ups:
         with set_up(name) as job:
-            found = dict(differing(suite, plain, job))
+            differences = dict(differing(suite, plain, job))
             moved = job.pages.total("write_bytes") + job.pages.total("read_bytes")
-        unsteady = sum(how.startswith("unsteady") for how in found.values())
-        cells.append("same" if len(found) == unsteady else f"{len(found) - unsteady} differ")
+        unsteady = sum(how.startswith("unsteady") for how in differences.values())
+        cells.append(
+            "same" if len(differences) == unsteady else f"{len(differences) - unsteady} differ"
+        )
         cells[-1] += f" ({moved / 1e6:.1f} MB)"
-        held = held and len(found) == unsteady
-        notes += [f"{suite.name}, {name}: {case}: {how}" for case, how in found.items()]
+        held = held and len(differences) == unsteady
+        notes += [f"{suite.name}, {name}: {case}: {how}" for case, how in differences.items()]
     late = sum(outcome == TOO_LONG for outcome in plain.values())
     row = [suite.name, suite.version, str(len(plain))]
     row += [f"{passed} pass" + f", {late} too long" * (late > 0), *cells]

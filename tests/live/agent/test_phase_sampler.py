@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +10,7 @@ from typing import IO, Any, cast
 import pytest
 from live.client.waiting_processes import Closed, Process, closed, next_line, until
 from live.controller.turn_deployment import WAIT, deployed
-from live.other_users import AS_ROOT
 
-from penstock.live.agent.other_namespaces import OtherNamespaces
 from penstock.live.agent.phase_sampler import PhaseSampler
 from penstock.live.protocol.shared_page import SlotOwner
 
@@ -44,19 +41,6 @@ if child == 0:
     while True:
         os.pwrite(f, bytes(64 << 20), 0)
 print(child, flush=True)
-sys.stdin.readline()
-"""
-
-IN_A_CONTAINER = """
-import os, subprocess, sys
-WRITER = '''
-import os
-f = os.open('f', os.O_CREAT | os.O_RDWR)
-while True:
-    os.pwrite(f, bytes(64 << 20), 0)
-'''
-container = subprocess.Popen(["unshare", "--fork", "--pid", sys.executable, "-c", WRITER])
-print(container.pid, flush=True)
 sys.stdin.readline()
 """
 
@@ -109,6 +93,13 @@ def test_a_thread_waits_on_when_the_first_of_its_process_has_ended(job: Closed) 
 def test_a_thread_with_an_unknown_id_lives_as_long_as_its_process() -> None:
     """An older library does not record the thread; ids of a container mean nothing here."""
 
+    class Calling:
+        def __init__(self, thread: SlotOwner) -> None:
+            self.thread = thread
+
+        def threads_in_call(self) -> list[tuple[SlotOwner, bool]]:
+            return [(self.thread, False)]
+
     child = os.fork()
     if child == 0:
         os._exit(0)
@@ -137,74 +128,3 @@ def test_the_turn_of_a_process_that_nobody_waited_for_passes_on(tmp_path: Path) 
         assert second.answer(WAIT) == "write"
         assert second.finish()["fail_opens"] == 0
         assert first.poll() is None
-
-
-@AS_ROOT
-@pytest.mark.security
-def test_a_process_of_another_pid_namespace_that_was_killed_holds_no_turn(tmp_path: Path) -> None:
-    """Its ids mean nothing to the agent; who transfers without progress is looked for."""
-    with deployed(tmp_path) as site:
-        site.up()
-        first = site.run("first", sys.executable, "-c", IN_A_CONTAINER)
-        unshare = int(cast(IO[str], first.stdout).readline())
-        site.until("first", lambda job: job.doing == "transferring")
-        second = site.obedient("second")
-        second.tell("write 4")
-        site.until("second", lambda job: job.doing == "waiting")
-        (writer,) = map(int, Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split())
-        os.kill(writer, signal.SIGKILL)
-        assert second.answer(WAIT) == "write"
-        assert second.finish()["fail_opens"] == 0
-        assert first.poll() is None
-
-
-class Calling:
-    """Pages of one thread, of another namespace, in a call."""
-
-    def __init__(self, thread: SlotOwner) -> None:
-        self.thread, self.calls, self.waits = thread, 0, False
-
-    def threads_in_call(self) -> list[tuple[SlotOwner, bool]]:
-        return [(self.thread, self.waits)]
-
-    def calls_by_thread(self) -> dict[SlotOwner, int]:
-        return {self.thread: self.calls}
-
-
-def test_in_another_namespace_there_is_no_turn_without_progress() -> None:
-    """As a forged slot: no such thread is anywhere. The time is passed in."""
-    forged = Calling(SlotOwner(1, namespace=1, id=1))
-    others = OtherNamespaces(cast(Any, forged))
-    for now, calls, waits, lives in [
-        (0.0, 1, False, True),
-        (4.9, 1, False, True),
-        (5.0, 2, False, True),  # progress
-        (9.9, 2, False, True),
-        (10.0, 2, False, False),
-        (11.0, 2, True, True),  # at a gate it holds nothing
-        (20.0, 2, False, True),
-        (25.0, 2, False, False),
-        (26.0, 3, False, True),
-    ]:
-        forged.calls, forged.waits = calls, waits
-        others.look(now)
-        assert others.lives(forged.thread) == lives, now
-
-
-@AS_ROOT
-def test_a_long_call_in_another_namespace_is_found_and_lives() -> None:
-    container = subprocess.Popen(["unshare", "--fork", "--pid", "--kill-child", "sleep", "600"])
-    try:
-        children = Path(f"/proc/{container.pid}/task/{container.pid}/children")
-        until(lambda: children.read_text().split(), "it has no child")
-        first = children.read_text().split()[0]
-        namespace = Path(f"/proc/{first}/ns/pid").stat().st_ino & 0xFFFFFFFF
-        alive, gone = (Calling(SlotOwner(n, namespace=namespace, id=n)) for n in (1, 2))
-        for calling, lives in ((alive, True), (gone, False)):
-            others = OtherNamespaces(cast(Any, calling))
-            for now in (0.0, 6.0):
-                others.look(now)
-            assert others.lives(calling.thread) == lives
-    finally:
-        container.kill()
-        container.wait(WAIT)

@@ -239,7 +239,7 @@ static int after_exit(void) {
   return 0;
 }
 
-// Becomes itself again, with threads amid their calls.
+// Becomes itself again, with threads in their calls.
 static int exec_again(void) {
   static int file, other;
   char number[16];

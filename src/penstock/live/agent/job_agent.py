@@ -7,6 +7,7 @@ last heartbeat: if the controller or this process dies, it opens by itself.
 """
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -59,7 +60,7 @@ def begin_job(
     """Ask for a job of the user `uid`.
 
     What would run as code in the job (the emulator's) is taken from a controller of that user, or
-    of root, on this host; another one decides when the job's calls are made, and nothing else.
+    of root, on this host.
     """
     accepted = controller.ask(begin, messages.JobAccepted)
     if controller.uid in (0, uid):
@@ -81,12 +82,15 @@ class JobAgent:
         pages: SharedPages,
         connect: Callable[[], ControlConnection] | None = None,
         *,
+        uid: int | None = None,
         exit_spool: ExitSpool | None = None,
         limits: Limits = Limits(),
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
+        """`uid` is the user of the job; None: this process's own."""
         self.id = accepted.job
+        self._uid = os.getuid() if uid is None else uid
         self.advice = ""
         """The controller's advice at the end of the job, in mode "advise"."""
         self._begin = begin
@@ -211,9 +215,19 @@ class JobAgent:
         self._max_wait = accepted.longest_wait
         self._last_heartbeat = now
         self._dirty_window = accepted.dirty_window
-        self._pages.assign(accepted.nodes, stripe=accepted.stripe)
+        self._assign(accepted.nodes, accepted.stripe)
         self._limit_dirty_data()
         self._pages.open_gate() if self._mode != "enforce" else self._close_gate()
+
+    def _assign(self, nodes: list[messages.Node], stripe: int) -> None:
+        """Give the job its I/O nodes.
+
+        Those that carry its data are named by a controller of its user or of root, or by that of
+        another host, which has proven a key: another user of this host has no part in its data.
+        """
+        if self._controller is None or self._controller.uid not in (None, 0, self._uid):
+            nodes = [node for node in nodes if node.transport == "unix"]
+        self._pages.assign(nodes, stripe=stripe)
 
     def _limit_dirty_data(self) -> None:
         self._pages.limit_dirty_data(self._dirty_window if self._mode == "enforce" else 0)
@@ -392,6 +406,8 @@ class JobAgent:
         try:
             while not self._exit_confirmed.is_set():
                 self._handle(controller.receive(_FROM_CONTROLLER, None))
+        except InputError as error:  # it has sent what cannot be
+            log.warning("job %s: %s; the connection to the controller ends", self.id, error)
         except TamperedError as error:
             self._tampered += 1
             log.warning("job %s: %s; the connection to the controller ends", self.id, error)
@@ -411,7 +427,7 @@ class JobAgent:
                 case messages.Slice(phase=number) if self._phase and self._phase.number == number:
                     self._switch_slice(self._phase, message)
                 case messages.NodeMap(nodes=nodes, stripe=stripe):
-                    self._pages.assign(nodes, stripe=stripe)
+                    self._assign(nodes, stripe)
                     self._maps += 1
                     self._report_counters()
                 case messages.Done() | messages.Failure() if self._exit is not None:

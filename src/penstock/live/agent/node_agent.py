@@ -142,7 +142,7 @@ class NodeAgent:
     ) -> None:
         """Answer one request, which the user of the other end makes.
 
-        Nothing answers one that does not come in time, is too long, or is none.
+        Nothing answers one that does not come in time, is too long, or is not one.
         """
         with suppress(OSError, ValueError), closing(writer):
             _, uid = peer_credentials(writer.get_extra_info("socket"))
@@ -284,7 +284,13 @@ class AdoptedJob:
             self.environment = _environment(accepted, server.path, folder.parent.parent / "lib")
             _write(folder / "environment", self.environment, adopt)
             self._agent = JobAgent(
-                controller, begin, accepted, pages, partial(connect, address), exit_spool=exit_spool
+                controller,
+                begin,
+                accepted,
+                pages,
+                partial(connect, address),
+                uid=adopt.uid,
+                exit_spool=exit_spool,
             )
             self._stack = stack.pop_all()
 

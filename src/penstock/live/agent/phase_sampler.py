@@ -1,31 +1,46 @@
 """The I/O phases of a job, found by sampling its shared pages. Runs in the agent.
 
 A thread that is killed during a call leaves its slot in the state "in a call"; so does a thread
-whose process calls exec. The sampler checks in /proc that such a thread still exists.
+whose process calls exec. The sampler checks in /proc that such a thread still exists. The ids of
+another PID namespace mean nothing here: a call from there counts while there is progress.
 """
 
 import os
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from penstock.identities import FileSystemId
 from penstock.learn.phases import Began, Ended, PhaseFinder
-from penstock.live.agent.other_namespaces import OtherNamespaces, is_elsewhere
 from penstock.live.protocol.shared_page import SharedPages, SlotOwner
 
+STALLED_SECONDS = 10.0
+"""Seconds after which a call of a thread that cannot be found counts no more, unless it waits at a
+closed gate. Few calls take so long, and what one loses is a turn: its next call asks again."""
 MAX_MARKS = 1024
 """Phase marks accepted per sample: the job writes the counters, and may write anything."""
 _MAX_BYTES = 2**63 - 1
 _DEAD_STATES = ("Z", "X")
 
 
+@dataclass(slots=True)
+class _Call:
+    """A call in progress of a thread whose life cannot be checked."""
+
+    progress: tuple[int, ...]
+    since: float
+    is_stalled: bool = False
+
+
 class PhaseSampler:
     """Samples the pages of a job; the caller acts on what a sample yields before the next one."""
 
-    def __init__(self, pages: SharedPages) -> None:
+    def __init__(self, pages: SharedPages, *, stalled_seconds: float = STALLED_SECONDS) -> None:
         self.finder = PhaseFinder()
         self._pages = pages
-        self._elsewhere = OtherNamespaces(pages)
+        self._stalled_seconds = stalled_seconds
+        self._unchecked: dict[SlotOwner, _Call] = {}
         self._marks = (0, 0)
         self._markers: set[SlotOwner] = set()
         """Processes that existed when the current phase was marked: one of them marked it."""
@@ -53,14 +68,11 @@ class PhaseSampler:
         On one file system, or on any.
         """
         if file_system is None:
-            return any(self._lives(thread) for thread, _ in self._pages.threads_in_call())
+            return any(self._calls(thread) for thread, _ in self._pages.threads_in_call())
         return any(
-            on == file_system and self._lives(thread)
+            on == file_system and self._calls(thread)
             for thread, on, _ in self._pages.file_systems_in_call()
         )
-
-    def _lives(self, thread: SlotOwner) -> bool:
-        return is_alive(thread) and self._elsewhere.lives(thread)
 
     def waiting_on(self) -> set[FileSystemId]:
         """Return the file systems at whose gates threads wait."""
@@ -68,7 +80,7 @@ class PhaseSampler:
 
     def _on(self, *, waits: bool) -> set[FileSystemId]:
         calls = self._pages.file_systems_in_call()
-        return {on for thread, on, at_gate in calls if at_gate >= waits and self._lives(thread)}
+        return {on for thread, on, at_gate in calls if at_gate >= waits and self._calls(thread)}
 
     def moved_on(self, file_systems: Collection[FileSystemId]) -> set[FileSystemId]:
         """Return those of some file systems on which this phase moved as much as a phase does."""
@@ -102,7 +114,7 @@ class PhaseSampler:
 
     def is_waiting(self) -> bool:
         """Return whether any thread waits at the gate."""
-        return any(waits and self._lives(thread) for thread, waits in self._pages.threads_in_call())
+        return any(waits and self._calls(thread) for thread, waits in self._pages.threads_in_call())
 
     def idle_seconds(self, now: float) -> float:
         """Return for how long no thread has been in a call."""
@@ -114,8 +126,9 @@ class PhaseSampler:
         # start a new phase, which the job did not mark.
         marks = self._pages.phase_marks()
         last_call, moved = self._pages.last_call(), self._pages.moved_bytes()
-        self._elsewhere.look(now)
-        threads = [thread for thread in self._pages.threads_in_call() if self._lives(thread[0])]
+        threads = self._pages.threads_in_call()
+        self._note_progress(now, {owner for owner, _ in threads if _is_foreign(owner)})
+        threads = [thread for thread in threads if self._calls(thread[0])]
         self.concurrent_calls = max(self.concurrent_calls, len(threads))
         waiting, busy = any(waits for _, waits in threads), bool(threads)
         self._last_call = max(self._last_call, min(last_call / 1e9, now))
@@ -131,6 +144,27 @@ class PhaseSampler:
             moved=moved,
             waiting=waiting,
         )
+
+    def _note_progress(self, now: float, unchecked: set[SlotOwner]) -> None:
+        """Note which of these threads make progress in their calls."""
+        calls = self._pages.calls_in_progress() if unchecked else {}
+        noted: dict[SlotOwner, _Call] = {}
+        for owner in unchecked & calls.keys():
+            progress, waits_for_turn = calls[owner]
+            call = self._unchecked.get(owner)
+            if call is None or call.progress != progress:
+                call = _Call(progress, now)
+            elif waits_for_turn and not call.is_stalled:
+                call.since = now
+            elif now - call.since >= self._stalled_seconds:
+                call.is_stalled = True
+            noted[owner] = call
+        self._unchecked = noted
+
+    def _calls(self, thread: SlotOwner) -> bool:
+        """Return whether a thread that is said to be in a call counts as in one."""
+        call = self._unchecked.get(thread)
+        return is_alive(thread) and not (call is not None and call.is_stalled)
 
     def _drop_marks_of_dead_processes(self) -> None:
         """Drop a marked phase once no process is left that could end it."""
@@ -155,13 +189,17 @@ class PhaseSampler:
             yield self.finder.ended(now, moved)
 
 
+def _is_foreign(thread: SlotOwner) -> bool:
+    return thread.namespace not in (0, _pid_namespace())
+
+
 def is_alive(thread: SlotOwner) -> bool:
     """Return whether a thread lives, or its process if the thread's id is unknown.
 
-    A zombie is dead. Return True if nothing can be found out, as of a thread in another PID
-    namespace.
+    A zombie is dead. Return True if nothing can be found out: ids of another PID namespace mean
+    nothing here.
     """
-    if is_elsewhere(thread):
+    if _is_foreign(thread):
         return True
     try:
         os.kill(thread.pid, 0)
@@ -184,3 +222,11 @@ def _is_running(task: Path) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return not stat.rpartition(")")[2].lstrip().startswith(_DEAD_STATES)
+
+
+@cache
+def _pid_namespace() -> int:
+    try:
+        return Path("/proc/self/ns/pid").stat().st_ino & 0xFFFFFFFF
+    except OSError:
+        return 0

@@ -168,16 +168,16 @@ def run(
             path.unlink(missing_ok=True)  # left by a killed process with the same id
             server = stack.enter_context(PageServer(pages, path))
             preload = server.environment(above=accepted.above, below=accepted.preload)
+            agent = JobAgent(
+                connection,
+                begin,
+                accepted,
+                pages,
+                lambda: ControlConnection(address),
+                exit_spool=exit_spool,
+            )
         except (InputError, OSError) as error:
             raise NoJobError(reason(error)) from error
-        agent = JobAgent(
-            connection,
-            begin,
-            accepted,
-            pages,
-            lambda: ControlConnection(address),
-            exit_spool=exit_spool,
-        )
         variables = os.environ | (environment or {}) | accepted.environment | preload
         try:
             pid = _spawn(command, variables, old_mask)

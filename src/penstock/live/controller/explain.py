@@ -339,11 +339,11 @@ def _permission(job: JobRecord, status: messages.Status) -> Iterator[str]:
     """How they decided: by credits, call by call, or by making the calls."""
     if job.carried_bytes:
         yield f"I/O nodes of other hosts did {show_volume(job.carried_bytes)} of that for it."
-    asked = job.counters.get("asked", 0)
-    if not asked:
+    questions = job.counters.get("questions", 0)
+    if not questions:
         return
     calls = job.counters.get("forwarded_reads", 0) + job.counters.get("forwarded_writes", 0)
-    counts = f"{show_count(asked, 'question')} for {show_count(calls, 'call')}"
+    counts = f"{show_count(questions, 'question')} for {show_count(calls, 'call')}"
     its = [node for node in status.io_nodes if node.number in job.io_nodes]
     named = sorted({node.scheduler for node in its if node.scheduler})
     order = [name for name in named if name != "fifo"]

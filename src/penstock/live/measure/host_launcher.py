@@ -37,6 +37,7 @@ from penstock.live.measure.host_messages import (
     IoNodesServe,
     RanksEnded,
     RunRanks,
+    SealedConnection,
     StartIoNodes,
     ToLauncher,
     Watch,
@@ -62,8 +63,9 @@ SILENCE = 10.0
 class HostLauncher:
     """Does what the measurement says, on one connection; a context manager."""
 
-    def __init__(self, connection: Connection, key: SiteKey, folder: Path) -> None:
-        self._connection = connection
+    def __init__(self, measurement: SealedConnection, key: SiteKey, folder: Path) -> None:
+        self._sealed = measurement
+        self._connection = connection = measurement.connection
         self._address, self._measurement = _addresses(connection)
         self._key = key
         self._state = StateDirectory(folder)
@@ -89,8 +91,7 @@ class HostLauncher:
                 text = self._connection.recv_bytes()
                 if text in {GO, BROKEN} or len(text) == CLOCK.size:
                     continue  # for ranks that have ended meanwhile
-                answer = self._answer(host_messages.decode(text, ToLauncher))
-                host_messages.send(self._connection, answer)
+                self._sealed.send(self._answer(self._sealed.decode(text, ToLauncher)))
 
     def _answer(self, message: HostMessage) -> HostMessage:
         try:
@@ -252,7 +253,7 @@ def _addresses(connection: Connection) -> tuple[str, str]:
         return str(own.getsockname()[0]), str(own.getpeername()[0])
 
 
-def connect(introduction: Introduction) -> Connection:
+def connect(introduction: Introduction) -> SealedConnection:
     """Connect to the measurement, and prove the key to each other; OSError: it cannot be."""
     hosts = [os.environ.get("SLURM_LAUNCH_NODE_IPADDR", ""), introduction.host]
     error: OSError = ConnectionError("its address is not known")
@@ -265,12 +266,11 @@ def connect(introduction: Introduction) -> Connection:
         own.settimeout(None)
         client.set_loss_timeout(own, SILENCE)
         connection = Connection(own.detach())
-        _prove(connection, SiteKey(bytes.fromhex(introduction.key)))
-        return connection
+        return _proven(connection, SiteKey(bytes.fromhex(introduction.key)))
     raise error
 
 
-def _prove(connection: Connection, key: SiteKey) -> None:
+def _proven(connection: Connection, key: SiteKey) -> SealedConnection:
     challenge = host_messages.receive(connection, Challenge).nonce
     nonce = site_key.nonce()
     proof = key.proof("client", challenge, nonce)
@@ -279,7 +279,9 @@ def _prove(connection: Connection, key: SiteKey) -> None:
     if not key.proves("controller", challenge, nonce, answer.proof):
         raise PermissionError("the measurement does not have the key")
     host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-    host_messages.send(connection, Hello(host=host))
+    sealed = SealedConnection(connection, key.seals("client", challenge, nonce))
+    sealed.send(Hello(host=host))
+    return sealed
 
 
 def main() -> int:

@@ -1,16 +1,18 @@
 """What a measurement and the launchers on its hosts say to each other: JSON in frames, over TCP.
 
 Every message to a launcher has one answer. While ranks run, their barrier uses the same connection
-(host_ranks.py). Both ends prove the site key of the measurement's deployment first.
+(host_ranks.py). Both ends prove the site key of the measurement's deployment first, and seal what
+they say from then on; only the words of the barrier are plain.
 """
 
 from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from penstock.live.measure.rank import Plan, RankResult
 from penstock.live.protocol import messages
+from penstock.live.protocol.seal import Seals
 from penstock.model import Observation
 
 M = TypeVar("M", bound="HostMessage")
@@ -116,13 +118,40 @@ class RanksEnded(HostMessage, frozen=True, kw_only=True):
 ToLauncher = CheckRoot | StartIoNodes | Configure | Watch | EndWatch | RunRanks
 
 
+class SealedConnection:
+    """A connection between ends that have proven the key; a context manager."""
+
+    def __init__(self, connection: Connection, seals: Seals) -> None:
+        self.connection = connection
+        self.seals = seals
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def send(self, message: HostMessage) -> None:
+        """Send a message."""
+        self.connection.send_bytes(self.seals.sent.seal(encode(message)))
+
+    def decode(self, text: bytes, kind: Any) -> Any:
+        """Decode a message, or raise ConnectionError if it is not the next one of the other end."""
+        return decode(self.seals.received.open(text), kind)
+
+
+def encode(message: msgspec.Struct) -> bytes:
+    """Encode a message."""
+    return msgspec.json.encode(message)
+
+
 def send(connection: Connection, message: msgspec.Struct) -> None:
-    """Send a message."""
-    connection.send_bytes(msgspec.json.encode(message))
+    """Send a message of the proof."""
+    connection.send_bytes(encode(message))
 
 
 def receive(connection: Connection, kind: Any) -> Any:
-    """Return the next message; EOFError or OSError: the other end is gone."""
+    """Return the next message of the proof; EOFError or OSError: the other end is gone."""
     return decode(connection.recv_bytes(), kind)
 
 

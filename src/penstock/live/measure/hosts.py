@@ -28,6 +28,7 @@ from penstock.live.measure.host_messages import (
     Introduction,
     RanksEnded,
     RunRanks,
+    SealedConnection,
 )
 from penstock.live.measure.host_ranks import CLOCK, TIME
 from penstock.live.measure.rank import BROKEN, GO, READY
@@ -58,6 +59,7 @@ class Hosts:
         self._log = folder / "srun.log"
         self._starts_within = starts_within
         self._connections: dict[str, Connection] = {}
+        self._sealed: dict[str, SealedConnection] = {}
         self._srun: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Hosts":
@@ -190,34 +192,37 @@ class Hosts:
                 accepted.settimeout(None)
                 client.set_loss_timeout(accepted, host_launcher.SILENCE)
                 one = Connection(accepted.detach())
-                if (host := self._admitted(one)) in missing:
-                    self._connections[host] = one
+                host, sealed = self._admitted(one) or ("", None)
+                if sealed is not None and host in missing:
+                    self._connections[host], self._sealed[host] = one, sealed
                 else:
                     one.close()
 
-    def _admitted(self, one: Connection) -> str:
-        """Return the name of the host at the other end, or "" if it does not prove the key."""
+    def _admitted(self, one: Connection) -> tuple[str, SealedConnection] | None:
+        """Return the host at the other end, or None if it does not prove the key."""
         ours = site_key.nonce()
         try:
             host_messages.send(one, messages.Challenge(nonce=ours))
-            proof = self._soon(one, messages.Proof)
+            self._await(one)
+            proof = host_messages.receive(one, messages.Proof)
             if not self._key.proves("client", ours, proof.nonce, proof.proof):
-                return ""
+                return None
             own = self._key.proof("controller", ours, proof.nonce)
             host_messages.send(one, messages.Proof(nonce=ours, proof=own))
-            return str(self._soon(one, Hello).host)
+            sealed = SealedConnection(one, self._key.seals("controller", ours, proof.nonce))
+            self._await(one)
+            return sealed.decode(one.recv_bytes(), Hello).host, sealed
         except (EOFError, OSError):
-            return ""
+            return None
 
     @staticmethod
-    def _soon(one: Connection, kind: Any) -> Any:
+    def _await(one: Connection) -> None:
         if not one.poll(PROVES_WITHIN):
             raise TimeoutError
-        return host_messages.receive(one, kind)
 
     def _send(self, host: str, message: HostMessage) -> None:
         try:
-            host_messages.send(self._connections[host], message)
+            self._sealed[host].send(message)
         except OSError:
             raise self._lost(host) from None
 
@@ -234,7 +239,7 @@ class Hosts:
 
     def _decoded(self, host: str, text: bytes, kind: Any) -> Any:
         try:
-            result = host_messages.decode(text, kind | Failed)
+            result = self._sealed[host].decode(text, kind | Failed)
         except ConnectionError as error:
             raise LaunchError(f"host {host}: {error}") from error
         if isinstance(result, Failed):

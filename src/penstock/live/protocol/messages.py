@@ -45,6 +45,8 @@ Seconds = Annotated[float, Meta(ge=0, le=1e11)]
 """Since the epoch."""
 Duration = Annotated[float, Meta(ge=0, le=LONGEST)]
 """Seconds: agents are not trusted, and no sum of such numbers may be infinite."""
+Limit = Annotated[float, Meta(ge=0, le=1e9)]
+"""Seconds that a controller sets: a job applies no others."""
 ExitStatus = Annotated[int, Meta(ge=0, le=255)]
 """As in shells: 128 plus the number of the signal that ended the job."""
 ProcessId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -244,12 +246,16 @@ class JobAccepted(Message, frozen=True, kw_only=True, omit_defaults=True, tag="B
     environment: dict[str, str] = {}
     preload: list[str] = []  # libraries below the client library: the emulator's
     above: list[str] = []  # libraries above the client library
-    longest_wait: float = 30.0
-    patience: float = 2.0
+    longest_wait: Limit = 30.0
+    patience: Limit = 2.0
     mode: str = "observe"  # "observe", "advise" or "enforce"; only "enforce" closes its gate
-    lease: float = 2.0  # seconds that its gate may stay closed without a Heartbeat
-    token: str = ""  # hexadecimal: what I/O nodes require over TCP
-    dirty_window: int = 0  # maximum unwritten bytes per file while enforced; 0: unlimited
+    lease: Limit = 2.0  # seconds that its gate may stay closed without a Heartbeat
+    token: Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?\Z")] = (
+        ""  # hexadecimal: what I/O nodes require over TCP
+    )
+    dirty_window: Annotated[int, Meta(ge=0, lt=2**32)] = (
+        0  # maximum unwritten bytes per file while enforced; 0: unlimited
+    )
 
 
 class NodeMap(Message, frozen=True, kw_only=True, tag="Mapped"):

@@ -120,12 +120,13 @@ class SlotCounters:
     locked: int
     opens_elsewhere: int
     carried_bytes: int
-    asked: int
+    questions: int
 
 
 _NAMES = tuple(field.name for field in fields(SlotCounters))
 _COLUMN = {name: offset // 8 for name, offset in layout.SLOT_FIELDS.items()}
 """The word of a slot in which a counter is."""
+_PROGRESS = ("waiting", "in_flight", "last_call", "read_bytes", "write_bytes", "left_bytes")
 _SUMMED = tuple(n for n in _NAMES if n not in {"pid", "last_call", "in_flight", "waiting"})
 LARGEST_COUNTER = 2**63 - 1
 """The largest counter that is reported: no job reaches it, but one may write it."""
@@ -238,9 +239,11 @@ class SharedPages:
             )
             for node in nodes
         ]
-        for address in (entry[3] for entry in packed):
+        for id, _, port, address, number in packed:
             if len(address) >= ADDRESS_BYTES:
                 raise InputError(f"I/O node address {os.fsdecode(address)!r} is too long")
+            if not (0 <= id < 1 << 64 and 0 <= port < 1 << 16 and 0 < number < 1 << 32):
+                raise InputError(f"I/O node {number - 1} has an id or a port that cannot be")
         version = self._halves[layout.MAP_VERSION // 4]
         self._halves[layout.MAP_VERSION // 4] = (version + 1) & 0xFFFFFFFF  # odd: being written
         for k, entry in enumerate(packed):
@@ -413,10 +416,25 @@ class SharedPages:
         slots = zip(self._owners(), waiting, in_flight, strict=False)
         return [(owner, waits != 0) for owner, waits, calls in slots if waits or calls]
 
-    def calls_by_thread(self) -> dict[SlotOwner, int]:
-        """Return how many data calls each thread has made."""
-        counts = zip(*map(self._column, ("reads", "writes", "left_to_kernel")), strict=False)
-        return {owner: sum(calls) for owner, calls in zip(self._owners(), counts, strict=False)}
+    def calls_in_progress(self) -> dict[SlotOwner, tuple[tuple[int, ...], bool]]:
+        """Return what changes when a call in progress ends or moves data, by its thread.
+
+        And whether the thread waits at a gate that is closed.
+        """
+        columns = [self._column(name) for name in _PROGRESS]
+        now = self._clock_ns()
+        calls: dict[SlotOwner, tuple[tuple[int, ...], bool]] = {}
+        for owner, *words in zip(self._owners(), *columns, strict=False):
+            waiting, in_flight = words[:2]
+            if waiting or in_flight:
+                at_gate = waiting != 0 and self._closed_until(in_flight - 1) > now
+                calls[owner] = tuple(words), at_gate
+        return calls
+
+    def _closed_until(self, file_system: int) -> int:
+        if file_system not in self.file_systems:
+            return 0
+        return self._words[(_gate(FileSystemId(file_system)) + _CLOSED_UNTIL) // 8]
 
     def _owners(self) -> Iterator[SlotOwner]:
         for pid, owner in zip(self._column("pid"), self._column("owner"), strict=False):
