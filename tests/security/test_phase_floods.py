@@ -22,7 +22,7 @@ FLOOD = 20_000
 pytestmark = pytest.mark.security
 
 
-def test_a_burst_passes_and_then_so_many_per_second() -> None:
+def test_a_burst_passes_and_then_a_number_per_second() -> None:
     now = 100.0
     pace = PhasePace(clock=lambda: now)
     assert [pace.delay() for _ in range(BURST)] == [0.0] * BURST
