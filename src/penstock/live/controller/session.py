@@ -10,6 +10,7 @@ from penstock.live.controller.application_requests import REQUESTS
 from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.peer import Peer, RefusedError
+from penstock.live.controller.phase_pace import PhasePace
 from penstock.live.controller.status import as_seen_by
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import FullError
@@ -45,6 +46,7 @@ class Session:
         self._job: JobEntry | None = None
         self._link: IoNodeLink | None = None
         self._inside = False
+        self._pace = PhasePace()
         self._visit: Visit | None = None  # until it has a job
         self._user: str | None = None  # who is charged for its job
         self._applications = controller.application_requests(peer)
@@ -172,6 +174,11 @@ class Session:
         """Handle a job's message that has no answer."""
         match message:
             case messages.PhaseBegan():
+                # Nothing more is read of this connection meanwhile: the flood waits at its source.
+                if (delay := self._pace.delay()) > 0.0:
+                    await asyncio.sleep(delay)
+                if job.state != "running":
+                    return
                 job.phase_seen = True
                 self._controller.begins_io(job)
                 self._controller.turn_service.phase_began(job, message)
