@@ -408,6 +408,7 @@ class Rehearsal {
       Node::Lock lock(node_->mutex_);
       node_->handed_over_ = true;
       node_->make_room(now());
+      node_->held_until_ = 0;  // by the clock of a busy machine
       bool served = false;
       while (node_->serve_next(lock)) served = true;
       if (!served && node_->stalled_.empty() && node_->resumed_.empty()) return;
