@@ -32,41 +32,41 @@ ssize_t receive_message(int descriptor, penstock_permit_hello& into) {
 }  // namespace
 
 // An event of a client; without the lock.
-void Node::hear(Caller& caller, std::uint32_t events) {
+void Node::read_messages(Caller& caller, std::uint32_t events) {
   for (int k = 0; k < messages_at_once; ++k) {
-    Heard heard;
-    heard.caller = &caller;
-    const ssize_t got = receive_message(caller.descriptor, heard.hello);
+    Received received;
+    received.caller = &caller;
+    const ssize_t got = receive_message(caller.descriptor, received.hello);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    heard.bytes = got > 0 ? static_cast<std::size_t>(got) : 0;
-    heard_.push_back(heard);
-    if (heard.bytes == 0) return;
+    received.bytes = got > 0 ? static_cast<std::size_t>(got) : 0;
+    received_.push_back(received);
+    if (received.bytes == 0) return;
   }
   if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) == 0) return;
-  // What it said last is heard first.
+  // What it said last is received first.
   std::byte more;
   if (::recv(caller.descriptor, &more, sizeof more, MSG_DONTWAIT | MSG_PEEK) > 0) return;
-  Heard gone;
+  Received gone;
   gone.caller = &caller;
   gone.bytes = 0;
-  heard_.push_back(gone);
+  received_.push_back(gone);
 }
 
 // With the lock held, as all that follows.
-void Node::act_upon(const Heard& heard, Time now) {
-  Caller& caller = *heard.caller;
+void Node::act_upon(const Received& received, Time now) {
+  Caller& caller = *received.caller;
   if (caller.descriptor < 0) return;
   if (caller.group == nullptr) {
-    if (heard.bytes != sizeof heard.hello || !greet(caller, heard.hello)) {
-      if (heard.bytes != 0) ++counts_.refused;
+    if (received.bytes != sizeof received.hello || !greet(caller, received.hello)) {
+      if (received.bytes != 0) ++counts_.refused;
       doom(caller);
     }
     return;
   }
-  const penstock_permit_message& message = heard.message;
-  if (heard.bytes != sizeof message || message.permit >= PENSTOCK_PERMITS) {
-    if (heard.bytes != 0) ++counts_.refused;
+  const penstock_permit_message& message = received.message;
+  if (received.bytes != sizeof message || message.permit >= PENSTOCK_PERMITS) {
+    if (received.bytes != 0) ++counts_.refused;
     doom(caller);
     return;
   }

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t MiB = 1 << 20;
 constexpr Time second = 1'000'000'000;
 
-// Threads of clients at an I/O node with so many places. Each has a page of its own.
+// Threads of clients at an I/O node with a number of places. Each has a page of its own.
 struct Desk {
   explicit Desk(std::uint32_t places, const std::string& scheduler = "fifo") {
     Settings settings;
@@ -137,7 +137,7 @@ void bytes_are_by_weight() {
   }
 }
 
-// Who waits gets the place of one that does not use it at once, and of one amid a call when that
+// Who waits gets the place of one that does not use it at once, and of one in a call when that
 // is over.
 void large_credits_are_recalled_when_somebody_waits() {
   Desk desk(1);

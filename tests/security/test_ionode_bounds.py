@@ -109,7 +109,7 @@ def test_descriptors_of_hosts(serve: Serve, folder: Path) -> None:
 @AS_ROOT
 def test_threads_and_the_memory_of_their_pages(shared: RealNode) -> None:
     """Whatever the pages say: a page that the I/O node reads is charged to the I/O node."""
-    asked = 0
+    questions = 0
     with ExitStack() as stack:
         for caller in connect(shared, stack, 160):
             assert caller.page is not None
@@ -118,7 +118,7 @@ def test_threads_and_the_memory_of_their_pages(shared: RealNode) -> None:
             try:
                 for permit in range(PERMITS):
                     caller.request(4096, permit=permit)
-                    asked += 1
+                    questions += 1
             except GoneError:
                 break
         assert is_served(shared)
