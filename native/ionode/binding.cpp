@@ -27,6 +27,15 @@ void set_window(Settings& settings, double seconds) {
   settings.window_seconds = seconds;
 }
 
+template <class T>
+T value_of(nb::handle value, const std::string& name) {
+  try {
+    return nb::cast<T>(value);
+  } catch (const std::bad_cast&) {
+    throw nb::value_error((name + ": not such a number").c_str());
+  }
+}
+
 // Fields that the settings name; others stay as they are.
 void change(Settings& settings, std::uint64_t& stripe_size, const nb::dict& given) {
   for (const auto& [key, value] : given) {
@@ -36,19 +45,19 @@ void change(Settings& settings, std::uint64_t& stripe_size, const nb::dict& give
     } else if (name == "shares") {
       settings.shares = shares_named(nb::cast<std::string>(value));
     } else if (name == "window") {
-      set_window(settings, nb::cast<double>(value));
+      set_window(settings, value_of<double>(value, name));
     } else if (name == "quantum") {
-      settings.quantum = nb::cast<std::uint64_t>(value);
+      settings.quantum = value_of<std::uint64_t>(value, name);
     } else if (name == "aggregation") {
-      settings.aggregation = nb::cast<std::uint64_t>(value);
+      settings.aggregation = value_of<std::uint64_t>(value, name);
     } else if (name == "servers") {
-      settings.servers = nb::cast<std::uint32_t>(value);
+      settings.servers = value_of<std::uint32_t>(value, name);
     } else if (name == "stripe_size") {
-      stripe_size = nb::cast<std::uint64_t>(value);
+      stripe_size = value_of<std::uint64_t>(value, name);
     } else if (name == "dirty_window") {
-      settings.dirty_window = nb::cast<std::uint64_t>(value);
+      settings.dirty_window = value_of<std::uint64_t>(value, name);
     } else if (name == "depth") {
-      settings.depth = nb::cast<std::uint32_t>(value);
+      settings.depth = value_of<std::uint32_t>(value, name);
     } else {
       throw nb::value_error(("an I/O node has no setting '" + name + "'").c_str());
     }

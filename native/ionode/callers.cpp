@@ -32,41 +32,41 @@ ssize_t receive_message(int descriptor, penstock_permit_hello& into) {
 }  // namespace
 
 // An event of a client; without the lock.
-void Node::hear(Caller& caller, std::uint32_t events) {
+void Node::read_messages(Caller& caller, std::uint32_t events) {
   for (int k = 0; k < messages_at_once; ++k) {
-    Incoming incoming;
-    incoming.caller = &caller;
-    const ssize_t got = receive_message(caller.descriptor, incoming.hello);
+    Received received;
+    received.caller = &caller;
+    const ssize_t got = receive_message(caller.descriptor, received.hello);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    incoming.bytes = got > 0 ? static_cast<std::size_t>(got) : 0;
-    incoming_.push_back(incoming);
-    if (incoming.bytes == 0) return;
+    received.bytes = got > 0 ? static_cast<std::size_t>(got) : 0;
+    received_.push_back(received);
+    if (received.bytes == 0) return;
   }
   if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) == 0) return;
-  // What it said last is heard first.
+  // What it said last is received first.
   std::byte more;
   if (::recv(caller.descriptor, &more, sizeof more, MSG_DONTWAIT | MSG_PEEK) > 0) return;
-  Incoming gone;
+  Received gone;
   gone.caller = &caller;
   gone.bytes = 0;
-  incoming_.push_back(gone);
+  received_.push_back(gone);
 }
 
 // With the lock held, as all that follows.
-void Node::act_upon(const Incoming& incoming, Time now) {
-  Caller& caller = *incoming.caller;
+void Node::act_upon(const Received& received, Time now) {
+  Caller& caller = *received.caller;
   if (caller.descriptor < 0) return;
   if (caller.group == nullptr) {
-    if (incoming.bytes != sizeof incoming.hello || !greet(caller, incoming.hello)) {
-      if (incoming.bytes != 0) ++counts_.refused;
+    if (received.bytes != sizeof received.hello || !greet(caller, received.hello)) {
+      if (received.bytes != 0) ++counts_.refused;
       doom(caller);
     }
     return;
   }
-  const penstock_permit_message& message = incoming.message;
-  if (incoming.bytes != sizeof message || message.permit >= PENSTOCK_PERMITS) {
-    if (incoming.bytes != 0) ++counts_.refused;
+  const penstock_permit_message& message = received.message;
+  if (received.bytes != sizeof message || message.permit >= PENSTOCK_PERMITS) {
+    if (received.bytes != 0) ++counts_.refused;
     doom(caller);
     return;
   }

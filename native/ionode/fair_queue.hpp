@@ -69,7 +69,7 @@ class FairQueue final : public Scheduler {
     return {};
   }
 
-  // Since when one of those groups waits; never if no group does.
+  // Since when one of those groups waits, or never.
   Time unserved_since() const {
     Time since = never;
     for (const Group* group : backlogged_) {

@@ -280,7 +280,7 @@ class Rehearsal {
       std::memcpy(CMSG_DATA(header), &null_, sizeof null_);
     }
     ::sendmsg(process.peer, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    hear(process, EPOLLIN);
+    read_messages(process, EPOLLIN);
   }
 
   void take_page(Process& process) {
@@ -303,19 +303,19 @@ class Rehearsal {
     process.page = static_cast<penstock_permit_page*>(address);
   }
 
-  void hear(Process& process, std::uint32_t events) {
-    node_->incoming_.clear();
-    node_->hear(*process.caller, events);
+  void read_messages(Process& process, std::uint32_t events) {
+    node_->received_.clear();
+    node_->read_messages(*process.caller, events);
     {
       Node::Lock lock(node_->mutex_);
-      for (const auto& incoming : node_->incoming_) node_->act_upon(incoming, now());
+      for (const auto& received : node_->received_) node_->act_upon(received, now());
     }
     tidy();
   }
 
   void hang_up(Process& process) {
     ::close(std::exchange(process.peer, -1));
-    hear(process, EPOLLIN | EPOLLHUP);
+    read_messages(process, EPOLLIN | EPOLLHUP);
   }
 
   void forget(Process& process) {
@@ -408,6 +408,7 @@ class Rehearsal {
       Node::Lock lock(node_->mutex_);
       node_->handed_over_ = true;
       node_->make_room(now());
+      node_->held_until_ = 0;  // by the clock of a busy machine
       bool served = false;
       while (node_->serve_next(lock)) served = true;
       if (!served && node_->stalled_.empty() && node_->resumed_.empty()) return;

@@ -163,7 +163,7 @@ class Node : public std::enable_shared_from_this<Node> {
   void expire(Time now);
 
   // Clients of this host: callers.cpp.
-  struct Incoming {
+  struct Received {
     Caller* caller;
     std::size_t bytes;  // 0: it has gone
     union {
@@ -171,8 +171,8 @@ class Node : public std::enable_shared_from_this<Node> {
       penstock_permit_message message;
     };
   };
-  void hear(Caller& caller, std::uint32_t events);
-  void act_upon(const Incoming& incoming, Time now);
+  void read_messages(Caller& caller, std::uint32_t events);
+  void act_upon(const Received& received, Time now);
   bool greet(Caller& caller, const penstock_permit_hello& hello);
   void grant(const Batch& batch);
   void collect(Permit& permit);
@@ -270,7 +270,7 @@ class Node : public std::enable_shared_from_this<Node> {
     Outcome outcome;
   };
   std::vector<Arrival> arrivals_;   // the poller's
-  std::vector<Incoming> incoming_;  // the poller's
+  std::vector<Received> received_;  // the poller's
 };
 
 Time now();

@@ -160,7 +160,7 @@ void Permits::look(bool places_taken, FairQueue& queue, Time now) {
       permit->seen = made;
       permit->since = now;
     }
-    // Progress is a claim: a credit that was not renewed long after its end does not count.
+    // Progress is a claim: a credit that was not renewed long after its end has lapsed.
     const bool over = now >= permit->until + hangs_after;
     if (now - permit->since < idle_after && !over) continue;
     if (load(permit->page->in_call) == 0) {

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t MiB = 1 << 20;
 constexpr Time second = 1'000'000'000;
 
-// Threads of clients at an I/O node of a number of places. Each has a page of its own.
+// Threads of clients at an I/O node with a number of places. Each has a page of its own.
 struct Desk {
   explicit Desk(std::uint32_t places, const std::string& scheduler = "fifo") {
     Settings settings;

@@ -80,7 +80,7 @@ void Node::poll(Lock& lock) {
   const int count = wait_for_events(epoll_, events.data(), before, resumed.empty() ? until : 0);
   const Time after = now();
   arrivals_.clear();
-  incoming_.clear();
+  received_.clear();
   for (int k = 0; k < count; ++k) {
     const epoll_event& event = events[static_cast<std::size_t>(k)];
     if (event.data.ptr == nullptr) {
@@ -90,7 +90,7 @@ void Node::poll(Lock& lock) {
       accept_clients(static_cast<int>(event.data.u64 >> 1));
     } else if (auto* peer = static_cast<Peer*>(event.data.ptr);
                peer->transport == Transport::local) {
-      hear(static_cast<Caller&>(*peer), event.events);
+      read_messages(static_cast<Caller&>(*peer), event.events);
     } else {
       input(static_cast<Connection&>(*peer), event.events);
     }
@@ -104,7 +104,7 @@ void Node::poll(Lock& lock) {
   for (const Arrival& arrival : arrivals_) {
     arrive(*arrival.connection, arrival.outcome, before, after);
   }
-  for (const Incoming& incoming : incoming_) act_upon(incoming, after);
+  for (const Received& received : received_) act_upon(received, after);
   polling_ = false;
   unattended_since_ = after;
 }

@@ -23,7 +23,7 @@ constexpr Time worth_holding = 200'000;
 constexpr Time longest_hold = 500'000;
 // With places that are not given back, and how many times the places there are may be in service.
 constexpr Time patience_with_places = 250'000'000;
-constexpr std::uint32_t beyond_depth = 4;
+constexpr std::uint64_t beyond_depth = 4;
 
 // Schedulers that put requests of a file together whatever the time.
 bool anticipates(const std::string& scheduler) {
