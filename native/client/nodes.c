@@ -246,7 +246,8 @@ penstock_connection* penstock_connect(const penstock_control* page, const pensto
   pthread_mutex_lock(&lock);
   read_map(page);
   wait_for_overdue(file, offset, offset + *bytes);
-  *wanted = map.nodes != 0;
+  // A map of this host's own I/O nodes that has come only now: the call was decided without it.
+  *wanted = map.nodes != 0 && !map.local;
   penstock_connection* connection = find(offset, bytes, &fresh);
   node to = {0};
   if (connection != NULL && fresh) to = nodes[connection->place];
