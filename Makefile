@@ -87,7 +87,8 @@ build/fuzz/%: $(NATIVE)
 	mkdir -p build/fuzz
 	clang++ -std=c++20 -O2 -g1 -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined \
 	  -fno-sanitize-recover=undefined -Wall -Wextra -Werror -I native/common -pthread \
-	  $(addprefix native/ionode/,$(addsuffix .cpp,$(FUZZ_$*))) -o $@
+	  $(addprefix native/ionode/,$(addsuffix .cpp,$(FUZZ_$*))) -o $@.new
+	mv $@.new $@
 
 # Pages of policies, metrics and verbs are made from the code; a warning is an error.
 docs: $(VENV)/ready-test man
