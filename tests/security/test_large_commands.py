@@ -1,0 +1,57 @@
+"""What jobs say of themselves leaves room in what the controller answers of all."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from limits import HANG
+from live.other_users import AS_ROOT, NOBODY, as_user
+
+from penstock.live.deployment import launcher
+from penstock.live.protocol import messages
+from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.state_directory import StateDirectory
+from penstock.live.protocol.users import name_of
+
+pytestmark = [pytest.mark.security, AS_ROOT]
+PENSTOCK = (sys.executable, "-m", "penstock.cli")
+LARGE = 900_000
+"""Bytes: less than a message may have, and than a command may have on Linux (2 MiB)."""
+
+
+@pytest.fixture
+def site() -> Iterator[StateDirectory]:
+    with tempfile.TemporaryDirectory(prefix="large", dir="/dev/shm") as path:
+        folder = Path(path)
+        folder.chmod(0o755)
+        (folder / "root").mkdir()
+        state = StateDirectory(folder / "state")
+        where = ("--state", str(state.folder), "--root", str(folder / "root"))
+        up = (*PENSTOCK, "up", *where, "--io-nodes", "0", "--all-users")
+        subprocess.run(up, check=True, timeout=HANG, capture_output=True)
+        try:
+            yield state
+        finally:
+            launcher.down(state)
+
+
+def runs(site: StateDirectory, command: list[str]) -> object:
+    with ControlConnection(site.controller) as connection:
+        begin = messages.BeginJob(
+            name="job", pid=os.getpid(), command=command, user=name_of(NOBODY)
+        )
+        connection.ask(begin, messages.JobAccepted)
+        connection.ask(messages.JobExit(counters={}, status=0), messages.Done)
+    return "ran"
+
+
+def test_long_commands_leave_the_status_readable(site: StateDirectory) -> None:
+    """Two of one user's, and nobody saw the site's state until a hundred other jobs had ended."""
+    for _ in range(2):
+        assert as_user(NOBODY, lambda: runs(site, ["x" * LARGE])) == "ran"
+    status = launcher.ask(site, messages.GetStatus(), messages.Status)
+    assert len(status.jobs) == 2
