@@ -3,8 +3,10 @@
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from penstock.errors import InputError, unknown
 from penstock.learn.access_class import AccessClass
@@ -25,6 +27,8 @@ from penstock.live.protocol.users import uid_of
 from penstock.live.store import Family, Knowledge, StoreError, Totals, WriteBehind
 from penstock.model import Context, Job, Value
 
+LONGEST_COMMAND = 1024
+"""Characters of a job's command that are kept."""
 LISTED = 100
 """Ended jobs that are still listed; totals are of all."""
 LOST_JOBS = 10_000
@@ -160,7 +164,7 @@ class JobTable:
         job = JobEntry(
             id=f"{begin.name}.{serial}",
             serial=serial,
-            begin=begin,
+            begin=msgspec.structs.replace(begin, command=list(_shortened(begin.command))),
             began=now,
             since=self._clock(),
             host=host,
@@ -404,3 +408,14 @@ class JobObserver:
 
     def ended(self, job: JobEntry) -> None:
         """A job ended."""
+
+
+def _shortened(command: Sequence[str]) -> Iterator[str]:
+    """Yield the beginning of a command: answers that name all jobs have room for no more."""
+    left = LONGEST_COMMAND
+    for argument in command:
+        if len(argument) >= left:
+            yield f"{argument[:left]}..."
+            return
+        left -= len(argument) + 1
+        yield argument

@@ -41,6 +41,9 @@ LONGEST_PARTITION = 256
 Partition = Annotated[str, Meta(max_length=LONGEST_PARTITION)]
 """A partition of the batch system, as the job's environment says; empty: none."""
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
+ShortText = Annotated[str, Meta(max_length=256)]
+NumberedJob = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,62}\Z")]
+"""A job's name and serial number: files are named after it."""
 Seconds = Annotated[float, Meta(ge=0, le=1e11)]
 """Since the epoch."""
 Duration = Annotated[float, Meta(ge=0, le=LONGEST)]
@@ -220,24 +223,24 @@ class BeginJob(Message, frozen=True, kw_only=True, tag="Begin"):
     name: JobName
     pid: ProcessId
     command: list[str]
-    user: str
+    user: ShortText
     io_nodes: int | None = None  # how many it asks for; None: the site's default
     protocol: int = 1
     executable: Application = ""  # of the user, the batch system, or found in the command
     nodes: Positive = 1  # compute nodes
     processes: Positive | None = None
     partition: Partition = ""
-    resumes: str | None = None  # its id at a controller that is gone
+    resumes: ShortText | None = None  # its id at a controller that is gone
     counters: Counts = {}  # of a job that resumes, so far
     usage: Usage = Usage()  # the same
-    team: str | None = None  # shared by its agents on several hosts: one turn for all of them
+    team: ShortText | None = None  # shared by its agents on several hosts: one turn for all of them
     hints: Hints = Hints()
 
 
 class JobAccepted(Message, frozen=True, kw_only=True, omit_defaults=True, tag="Begun"):
     """The job's id, its I/O nodes, and the limits that its agent applies."""
 
-    job: str
+    job: NumberedJob
     roots: list[str]
     file_systems: FileSystemNumbers = []
     """The file system of each root; empty: all are on one."""

@@ -27,11 +27,20 @@ def peer_credentials(connection: Any) -> tuple[int, int]:
 
 
 def uid_of(user: str) -> int:
-    """Return a user's number, or -1 for a name that this host does not know."""
+    """Return a user's number, or -1 for what is no user's name on this host.
+
+    A user without a name is called by its number, written as `name_of` does: a user who could be
+    called in several ways would have the jobs and shares of several.
+    """
     try:
         return pwd.getpwnam(user).pw_uid
     except (KeyError, ValueError):
-        return int(user) if user.isascii() and user.isdigit() else -1
+        number = _number(user)
+        return number if name_of(number) == user else -1
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else -1
 
 
 def name_of(uid: int) -> str:
@@ -49,7 +58,7 @@ def canonical_user(user: str, others: Collection[str] = ()) -> str:
     """
     if user in others:
         return user
-    uid = uid_of(user)
+    uid = max(uid_of(user), _number(user))
     if uid >= 0 and (name := name_of(uid)) != str(uid):
         return name
     names = {entry.pw_name for entry in pwd.getpwall()} | set(others)
