@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.errors import InputError
 
+LARGEST_UID = 2**32 - 2
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -31,7 +32,9 @@ def uid_of(user: str) -> int:
     try:
         return pwd.getpwnam(user).pw_uid
     except (KeyError, ValueError):
-        return int(user) if user.isascii() and user.isdigit() else -1
+        if not (user.isascii() and user.isdigit() and len(user) <= len(str(LARGEST_UID))):
+            return -1
+        return number if (number := int(user)) <= LARGEST_UID else -1
 
 
 def name_of(uid: int) -> str:
