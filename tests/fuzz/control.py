@@ -5,7 +5,6 @@ one connection, which sends a few messages, in any order. What must hold: each c
 that is answered is JSON, no exception goes unhandled, and another client is served afterwards.
 """
 
-import argparse
 import asyncio
 import gc
 import logging
@@ -14,7 +13,6 @@ import pwd
 import resource
 import socket
 import tempfile
-import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -23,6 +21,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+from fuzz.command import run_fuzzer
 from fuzz.odd import Odd
 
 from penstock.identities import FIRST_FILE_SYSTEM
@@ -432,18 +431,5 @@ def fuzz(cases: int, seed: int) -> None:
         asyncio.run(run())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
-    options = parser.parse_args()
-    seed = options.seed or time.time_ns()
-    print(f"control messages: {options.cases:,} cases, --seed {seed}", flush=True)
-    logging.getLogger().addHandler(logging.NullHandler())
-    began = time.monotonic()
-    fuzz(options.cases, seed)
-    print(f"nothing found in {time.monotonic() - began:.0f} s")
-
-
 if __name__ == "__main__":
-    main()
+    run_fuzzer("control messages", fuzz, cases=20_000)

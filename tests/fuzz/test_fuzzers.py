@@ -5,19 +5,35 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from fuzz import control
+from fuzz import control, counters
 from fuzz.odd import Odd
 from limits import HANG
 from live.controller.turn_deployment import deployed
 
+from penstock import cli
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
+from penstock.live.protocol import messages
+from penstock.printable import is_printable
 
 pytestmark = pytest.mark.security
 
 
 def test_control_messages() -> None:
-    control.fuzz(cases=3000, seed=1)
+    control.fuzz(3000, 1)
+
+
+def test_counters(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """And what 'status' and 'explain' print of them moves no terminal."""
+
+    def show(status: messages.Status) -> None:
+        monkeypatch.setattr(launcher, "ask", lambda *_: status)
+        for verb in (["status"], ["explain", status.jobs[0].id], ["status", "--json"]):
+            assert cli.main(verb) == 0
+        out, err = capsys.readouterr()
+        assert all(map(is_printable, (out + err).split("\n")))
+
+    counters.fuzz(3000, 1, show)
 
 
 def test_a_controller_in_a_process_of_its_own(tmp_path: Path) -> None:
