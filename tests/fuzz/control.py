@@ -7,13 +7,11 @@ that is answered is JSON, no exception goes unhandled, and another client is ser
 
 import asyncio
 import gc
-import logging
 import os
 import pwd
 import resource
 import socket
 import tempfile
-import traceback
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -21,7 +19,7 @@ from random import Random
 from typing import Any
 
 import msgspec
-from fuzz.command import run_fuzzer
+from fuzz.command import Problems, run_fuzzer
 from fuzz.odd import Odd
 
 from penstock.identities import FIRST_FILE_SYSTEM
@@ -167,22 +165,6 @@ HOOKS = (
 )
 
 
-class Problems(logging.Handler):
-    """Collects exceptions that nothing handled, and those that are logged as internal errors."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def note(self, sent: object) -> None:
-        """Note the exception that is being handled, and what was sent."""
-        self.found.append(f"{traceback.format_exc()}{str(sent)[:2000]}")
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info or "Traceback" in record.getMessage():
-            self.found.append(logging.Formatter().format(record))
-
-
 class Wire(asyncio.Transport):
     """The sending half of a connection whose other end reads everything at once."""
 
@@ -237,20 +219,10 @@ class Fuzzed:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(
-            lambda _, what: self.problems.found.append(
-                logging.Formatter().formatException(
-                    (type(e), e, e.__traceback__) if (e := what.get("exception")) else (None,) * 3
-                )
-                + str(what)
-            )
-        )
         hosts, controller = RemoteListener(self.deployment), self.controller
         ready = asyncio.Event()
         server = await controller.start()
-        logging.getLogger().addHandler(self.problems)
-        with self.page_server, self.pages:
+        with self.problems, self.page_server, self.pages:
             async with server, hosts.serving(controller.accept, controller.refusals):
                 key = self.state.folder.parent / "key"
                 self.listen = RemoteController.parse(self.state.listen.read_text(), key)
@@ -269,7 +241,6 @@ class Fuzzed:
                     await tasks[0]
                     gc.collect()  # tasks whose exceptions nobody saw say so
                     await asyncio.sleep(0)
-                    logging.getLogger().removeHandler(self.problems)
 
     async def run(self, cases: int) -> None:
         """Try some cases; AssertionError: what must hold does not."""
@@ -287,13 +258,13 @@ class Fuzzed:
                             for _ in range(min(AT_A_TIME, cases - first))
                         )
                     )
-                assert not self.problems.found, "\n".join(self.problems.found)
+                self.problems.check()
                 if first % (64 * AT_A_TIME) == 0:
                     await self.status("enforce")
             await self.status("observe")
             grown = _resident() - before
             assert grown < GROWTH_BYTES, f"{grown:,} bytes are kept"
-        assert not self.problems.found, "\n".join(self.problems.found)
+        self.problems.check()
 
     async def status(self, mode: str) -> messages.Status:
         """Be served as another client is; no job of a connection that ended still runs."""
