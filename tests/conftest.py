@@ -37,6 +37,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    """Daemons that serve in a test's own process leave theirs behind."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _leaks_are_reported_here() -> Iterator[None]:
     """Find sockets and transports that a file of tests left open before another file begins."""

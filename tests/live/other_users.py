@@ -45,7 +45,7 @@ def command_as(user: str, *command: str | Path) -> list[str]:
     """
     group = pwd.getpwnam(user).pw_gid
     become = f"setpriv --reuid={user} --regid={group} --clear-groups --inh-caps=-all"
-    lines = [*_shown(), f'exec {become} --bounding-set=-all -- "$@"']
+    lines = ["umask 022", *_shown(), f'exec {become} --bounding-set=-all -- "$@"']
     return ["unshare", "--mount", "sh", "-ec", "\n".join(lines), "sh", *map(str, command)]
 
 

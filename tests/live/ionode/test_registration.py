@@ -12,6 +12,7 @@ from penstock.live.ionode.registration import Registration
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address
 from penstock.live.protocol.client import encode_line
+from penstock.live.protocol.seal import Seals
 from penstock.live.protocol.site_key import RemoteController, SiteKey, nonce
 
 M = TypeVar("M", bound=messages.Message)
@@ -23,6 +24,7 @@ class Controller:
     """The controller's end of one connection at a time."""
 
     def __init__(self) -> None:
+        self._seals: Seals | None = None
         self._listener = Address(host="127.0.0.1", port=0).listen()
         self._listener.settimeout(HANG)
         port = self._listener.getsockname()[1]
@@ -30,6 +32,7 @@ class Controller:
 
     def accept(self) -> messages.Node:
         """Accept a connection, check the site key, and return the node that registers."""
+        self._seals = None
         self._socket, _ = self._listener.accept()
         self._socket.settimeout(HANG)
         self._lines = self._socket.makefile("rb")
@@ -39,15 +42,20 @@ class Controller:
         assert KEY.proves("client", challenge, answer.nonce, answer.proof)
         proof = KEY.proof("controller", challenge, answer.nonce)
         self.send(messages.Proof(nonce=answer.nonce, proof=proof))
+        self._seals = KEY.seals("controller", challenge, answer.nonce)
         registration = self.receive(messages.RegisterNode)
         self.send(messages.Done())
         return registration.node
 
     def send(self, message: messages.Message) -> None:
-        self._socket.sendall(encode_line(message))
+        line = encode_line(message)
+        self._socket.sendall(line if self._seals is None else self._seals.sent.seal(line))
 
     def receive(self, kind: type[M]) -> M:
-        return msgspec.json.decode(self._lines.readline(), type=kind)
+        line = self._lines.readline()
+        if self._seals is not None:
+            line = self._seals.received.open(line)
+        return msgspec.json.decode(line, type=kind)
 
     def disconnect(self) -> None:
         self._lines.close()

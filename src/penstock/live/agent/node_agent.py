@@ -121,7 +121,7 @@ class NodeAgent:
         key = controller.key
 
         async def give(text: bytes, uid: int) -> messages.Message:
-            msgspec.json.decode(text, type=GetUserKey)
+            messages.decode(text, GetUserKey)
             return user_key(key, uid)
 
         server = await asyncio.start_unix_server(
@@ -154,7 +154,7 @@ class NodeAgent:
     async def answer(self, text: bytes, _: int = 0) -> messages.Message:
         """Return the answer to a request of a hook."""
         try:
-            match msgspec.json.decode(text, type=AdoptJob | ReleaseJob | ListJobs):
+            match messages.decode(text, AdoptJob | ReleaseJob | ListJobs):
                 case AdoptJob() as adopt:
                     return await self.adopt(adopt)
                 case ReleaseJob() as release:
@@ -162,7 +162,7 @@ class NodeAgent:
                     return messages.Done()
                 case _:
                     return JobList(jobs=sorted(self.jobs))
-        except (InputError, msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
+        except (InputError, msgspec.DecodeError, OSError) as error:
             log.warning("refused: %s", reason(error))
             return messages.Failure(error=reason(error))
 

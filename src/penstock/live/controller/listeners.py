@@ -248,7 +248,7 @@ class Admission:
                 return await self._challenge(connection)
         except TimeoutError:
             return f"no proof came within {self._proof_seconds:g} s"
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except msgspec.DecodeError:
             return "it sent something else than a proof"
         except OSError as error:
             return reason(error)
@@ -256,7 +256,7 @@ class Admission:
     async def _challenge(self, connection: socket.socket) -> tuple[str, Seals] | str:
         loop, ours = asyncio.get_running_loop(), site_key.nonce()
         await loop.sock_sendall(connection, client.encode_line(messages.Challenge(nonce=ours)))
-        answer = msgspec.json.decode(await _line(connection), type=messages.Proof)
+        answer = messages.decode(await _line(connection), messages.Proof)
         key = self._key.of_user(answer.user) if answer.user else self._key
         if not key.proves("client", ours, answer.nonce, answer.proof):
             of = f"the key of user {printable(answer.user)}" if answer.user else "the site key"

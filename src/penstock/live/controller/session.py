@@ -84,10 +84,10 @@ class Session:
             self._link.receive(text)
             return None
         try:
-            return await self._do(msgspec.json.decode(text, type=_TO_CONTROLLER))
+            return await self._do(messages.decode(text, _TO_CONTROLLER))
         except (FullError, RefusedError) as error:
             return self._refusal(error)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except msgspec.DecodeError as error:
             self._controller.refusals.note(f"{self._peer}: {error}")
             return messages.Failure(error=str(error))
         except InputError as error:

@@ -67,12 +67,12 @@ class UnreportedExits:
     async def _handle_file(self, file: SpoolFile) -> bool:
         """Accept an exit, or refuse it; False: it has to wait."""
         try:
-            report = msgspec.json.decode(file.text, type=messages.UnreportedExit)
+            report = messages.decode(file.text, messages.UnreportedExit)
             await self.accept(report, Peer(uid=file.uid))
         except ConnectionError as error:
             log.warning("unreported exit %s waits: %s", file.path.name, error)
             return False
-        except (InputError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (InputError, msgspec.DecodeError) as error:
             self._controller.refusals.note(f"unreported exit {file.path.name}: {reason(error)}")
         return True
 

@@ -124,6 +124,8 @@ class Connection(H11Protocol):
         text += b'"GET /openapi.json documents the requests"}'
         headers = [("content-type", "application/json"), ("connection", "close")]
         headers.append(("content-length", str(len(text))))
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # an answer that is under way is not sent any more
         try:
             for event in (
                 h11.Response(status_code=400, headers=headers, reason="Bad Request"),

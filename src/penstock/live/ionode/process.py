@@ -254,7 +254,7 @@ class _Server:
 
     async def _decode_and_answer(self, line: bytes) -> messages.Message:
         try:
-            message = msgspec.json.decode(line, type=Control)
+            message = messages.decode(line, Control)
         except (ValueError, TypeError) as error:
             return messages.Failure(error=str(error))
         return await self._answer(message)

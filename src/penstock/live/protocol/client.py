@@ -45,8 +45,8 @@ def encode_line(message: messages.Message) -> bytes:
 def decode_line(line: bytes, kind: Any) -> Any:
     """Decode a line of JSON to a message of type `kind`, or raise ConnectionError."""
     try:
-        return msgspec.json.decode(line, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return messages.decode(line, kind)
+    except msgspec.DecodeError as error:
         raise ConnectionError(f"invalid answer: {error}") from error
 
 

@@ -101,10 +101,10 @@ class ExitSpool:
         with connect() as controller:
             for file in files:
                 try:
-                    exit_report = msgspec.json.decode(file.text, type=messages.UnreportedExit)
+                    exit_report = messages.decode(file.text, messages.UnreportedExit)
                     controller.ask(exit_report, messages.Done)
                     accepted += 1
-                except (msgspec.DecodeError, UnicodeDecodeError, InputError) as error:
+                except (msgspec.DecodeError, InputError) as error:
                     log.warning("unreported exit %s is dropped: %s", file.path.name, reason(error))
                 file.remove()
         return accepted

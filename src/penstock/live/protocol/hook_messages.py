@@ -16,7 +16,9 @@ from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import MAX_SOCKET_PATH
+from penstock.live.protocol.users import LARGEST_UID
 
+UserNumber = Annotated[int, Meta(ge=0, le=LARGEST_UID)]
 JobId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,31}\Z")]
 
 log = logging.getLogger("penstock.agent")
@@ -26,8 +28,8 @@ class AdoptJob(messages.Message, frozen=True, kw_only=True, tag="Adopt"):
     """A job begins on this node. Answer: JobEnvironment, also for a job adopted before."""
 
     job: JobId  # the batch system's number
-    uid: int
-    gid: int
+    uid: UserNumber
+    gid: UserNumber
     user: str
     node: str = ""  # the batch system's name of this node; one host may be several nodes
     name: str = ""
@@ -108,7 +110,7 @@ class AgentDirectory:
         jobs = []
         for folder in (self.path / "jobs").iterdir():
             try:
-                jobs.append(msgspec.json.decode((folder / "adopted").read_bytes(), type=AdoptJob))
+                jobs.append(messages.decode((folder / "adopted").read_bytes(), AdoptJob))
             except (OSError, msgspec.DecodeError) as error:
                 log.warning("removing %s: %s", folder, reason(error))
                 shutil.rmtree(folder, ignore_errors=True)

@@ -35,6 +35,7 @@ FileSystemNumber = Annotated[FileSystemId, Meta(ge=0, lt=MOST_FILE_SYSTEMS)]
 FileSystemNumbers = Annotated[list[FileSystemNumber], Meta(max_length=MOST_FILE_SYSTEMS)]
 IoNodeNumber = Annotated[str, Meta(pattern=r"^[0-9]{1,4}\Z")]
 Hint = Annotated[float, Meta(gt=0, le=1e18)]
+UserName = Annotated[str, Meta(max_length=256)]
 Application = Annotated[str, Meta(max_length=512)]
 """The name of an application; agents send `penstock.learn.applications.bounded` ones."""
 LONGEST_PARTITION = 256
@@ -61,6 +62,14 @@ Nonce = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{{2 * NONCE_BYTES}}}\Z")]
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Base of all control messages."""
+
+
+def decode(text: bytes, kind: Any) -> Any:
+    """Decode a message; msgspec.DecodeError: it is none of this type, nor JSON, or too deep."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (RecursionError, UnicodeDecodeError) as error:
+        raise msgspec.DecodeError(str(error)) from error
 
 
 class Failure(Message, frozen=True, kw_only=True, omit_defaults=True, tag="Failed"):
@@ -91,7 +100,7 @@ class Proof(Message, frozen=True, kw_only=True):
 
     nonce: Nonce
     proof: str
-    user: Annotated[str, Meta(max_length=256)] = ""  # whose key; empty: the site's
+    user: UserName = ""  # whose key; empty: the site's
 
 
 # To an I/O node, from the controller or an administrator.
@@ -223,7 +232,7 @@ class BeginJob(Message, frozen=True, kw_only=True, tag="Begin"):
     name: JobName
     pid: ProcessId
     command: list[str]
-    user: ShortText
+    user: UserName
     io_nodes: int | None = None  # how many it asks for; None: the site's default
     protocol: int = 1
     executable: Application = ""  # of the user, the batch system, or found in the command

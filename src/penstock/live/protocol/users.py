@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.errors import InputError
 
+LARGEST_UID = 2**32 - 2
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -40,7 +41,10 @@ def uid_of(user: str) -> int:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else -1
+    """Return the user's number that a text is, or -1."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST_UID))):
+        return -1
+    return number if (number := int(text)) <= LARGEST_UID else -1
 
 
 def name_of(uid: int) -> str:
