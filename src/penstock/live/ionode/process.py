@@ -14,6 +14,7 @@ import secrets
 import signal
 import socket
 import stat
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -44,6 +45,8 @@ DRAIN_TIMEOUT = 10.0
 """Seconds for clients to become idle after a signal or Stop."""
 
 _NOBODY = (65534, 65534)
+_POOLS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+"""How large pools of threads are that libraries start when they are imported."""
 """The user and group that own nothing."""
 _COHERENT = {0x0BD00BD0: "Lustre", 0x47504653: "GPFS"}
 _INCOHERENT = {
@@ -130,6 +133,7 @@ class IONode:
 
         Calls `announce` once clients can connect, with the node and its TCP port, or 0.
         """
+        _without_threads()
         if self.remote is not None:
             self.remote.check()
         if self.with_parent:
@@ -142,6 +146,18 @@ class IONode:
             return asyncio.run(_Server(self).run(announce))
         finally:
             _unlink(self.socket, self.control)
+
+
+def _without_threads() -> None:
+    """Begin again if a library has started threads, which would keep the privileges of root.
+
+    What a thread may do is its own: capabilities are given up by the thread that asks for it alone.
+    """
+    if os.geteuid() != 0 or len(os.listdir("/proc/self/task")) == 1:  # noqa: PTH208
+        return
+    if all(os.environ.get(name) == "1" for name in _POOLS):
+        raise InputError("a library of this Python has started threads, which keep root's rights")
+    os.execve(sys.executable, sys.orig_argv, os.environ | dict.fromkeys(_POOLS, "1"))
 
 
 class _Server:

@@ -43,6 +43,8 @@ Partition = Annotated[str, Meta(max_length=LONGEST_PARTITION)]
 """A partition of the batch system, as the job's environment says; empty: none."""
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
 ShortText = Annotated[str, Meta(max_length=256)]
+PathText = Annotated[str, Meta(pattern=r"^[^\x00]*\Z", max_length=4096)]
+Stripe = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 NumberedJob = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,62}\Z")]
 """A job's name and serial number: files are named after it."""
 Seconds = Annotated[float, Meta(ge=0, le=1e11)]
@@ -250,11 +252,11 @@ class JobAccepted(Message, frozen=True, kw_only=True, omit_defaults=True, tag="B
     """The job's id, its I/O nodes, and the limits that its agent applies."""
 
     job: NumberedJob
-    roots: list[str]
+    roots: list[PathText]
     file_systems: FileSystemNumbers = []
     """The file system of each root; empty: all are on one."""
     nodes: list[Node]
-    stripe: int = 0
+    stripe: Stripe = 0
     environment: dict[str, str] = {}
     preload: list[str] = []  # libraries below the client library: the emulator's
     above: list[str] = []  # libraries above the client library
@@ -274,7 +276,7 @@ class NodeMap(Message, frozen=True, kw_only=True, tag="Mapped"):
     """From the controller, unasked: the job uses these I/O nodes from now on."""
 
     nodes: list[Node]
-    stripe: int = 0
+    stripe: Stripe = 0
 
 
 # Turns. An agent takes part from PROTOCOL 2 on; its gate is closed between phases.
