@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from limits import HANG
 
-from penstock.live.controller.phase_pace import BURST, PER_SECOND, PhasePace
+from penstock.live.controller.pace import PHASES, Pace
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import messages
@@ -24,15 +24,15 @@ pytestmark = pytest.mark.security
 
 def test_a_burst_passes_and_then_a_number_per_second() -> None:
     now = 100.0
-    pace = PhasePace(clock=lambda: now)
-    assert [pace.delay() for _ in range(BURST)] == [0.0] * BURST
+    pace = Pace(PHASES, clock=lambda: now)
+    assert [pace.delay() for _ in range(PHASES.burst)] == [0.0] * PHASES.burst
     begins = []
     for _ in range(200):
         now += pace.delay()  # its session reads no more until then
         begins.append(now)
-    assert begins[-1] - begins[0] == pytest.approx(199 / PER_SECOND)
+    assert begins[-1] - begins[0] == pytest.approx(199 / PHASES.per_second)
     now += 1000.0
-    assert [pace.delay() for _ in range(BURST)] == [0.0] * BURST
+    assert [pace.delay() for _ in range(PHASES.burst)] == [0.0] * PHASES.burst
 
 
 def test_a_flood_of_phases_is_bounded_in_the_record(tmp_path: Path) -> None:
@@ -58,13 +58,13 @@ def test_a_flood_of_phases_is_bounded_in_the_record(tmp_path: Path) -> None:
             flooding = threading.Thread(target=send, args=[job, phases], daemon=True)
             flooding.start()
             counted = 0
-            while counted < BURST and time.monotonic() - began < HANG:
+            while counted < PHASES.burst and time.monotonic() - began < HANG:
                 counted = status(state, id).phases
             time.sleep(0.5)
             counted = status(state, id).phases
             job.shutdown(socket.SHUT_RDWR)
-            most = BURST + PER_SECOND * (time.monotonic() - began) + 1
-            assert BURST <= counted <= most
+            most = PHASES.burst + PHASES.per_second * (time.monotonic() - began) + 1
+            assert PHASES.burst <= counted <= most
             assert counted < FLOOD - 1
         flooding.join(HANG)
         assert not flooding.is_alive()

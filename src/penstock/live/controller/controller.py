@@ -21,6 +21,7 @@ from penstock.live.controller.io_node_weights import IoNodeWeights
 from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.controller.job_table import JobArchive, JobEntry, JobObserver, JobTable
 from penstock.live.controller.listeners import LocalListener
+from penstock.live.controller.pace import QUESTIONS, Paces
 from penstock.live.controller.peer import Peer, Quotas, RefusalLog, RefusedError
 from penstock.live.controller.policy_watch import watched
 from penstock.live.controller.received_shares import ReceivedShares
@@ -79,6 +80,7 @@ class Controller:
         self.key = deployment.site_key()
         self.refusals = RefusalLog(clock)
         self.quotas = Quotas(deployment.config.live.user_jobs)
+        self.questions = Paces(QUESTIONS)
         self.visitors = Visitors(
             per_peer=min(PER_PEER, max(self.quotas.most // 8, 1)),
             in_total=max(self.quotas.most // 2, 1),

@@ -97,6 +97,10 @@ class Peer:
         return f"user {printable(self.user)} of {host}" if self.user else host
 
 
+KEPT_PART = 16
+"""Of connections, every 16th is kept for root and the deployment's user."""
+
+
 class RefusalLog:
     """Logs refusals, a limited number per minute: a hostile peer must not fill the disk."""
 
@@ -137,7 +141,8 @@ class Quotas:
 
     def enter(self, peer: Peer) -> None:
         """Count a connection; FullError: there are too many."""
-        if self._hosts.total() >= self.most:
+        kept = 0 if peer.rules else self.most // KEPT_PART
+        if self._hosts.total() >= self.most - kept:
             raise FullError(
                 f"{peer}: the controller has {self.most} connections, the most it can have"
             )

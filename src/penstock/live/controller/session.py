@@ -9,8 +9,8 @@ from penstock.errors import InputError
 from penstock.live.controller.application_requests import REQUESTS
 from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.job_table import JobEntry
+from penstock.live.controller.pace import PHASES, Pace
 from penstock.live.controller.peer import Peer, RefusedError
-from penstock.live.controller.phase_pace import PhasePace
 from penstock.live.controller.status import as_seen_by
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import FullError
@@ -46,7 +46,7 @@ class Session:
         self._job: JobEntry | None = None
         self._link: IoNodeLink | None = None
         self._inside = False
-        self._pace = PhasePace()
+        self._pace = Pace(PHASES)
         self._visit: Visit | None = None  # until it has a job
         self._user: str | None = None  # who is charged for its job
         self._applications = controller.application_requests(peer)
@@ -84,7 +84,10 @@ class Session:
             self._link.receive(text)
             return None
         try:
-            return await self._do(messages.decode(text, _TO_CONTROLLER))
+            message = messages.decode(text, _TO_CONTROLLER)
+            if isinstance(message, messages.GetStatus | REQUESTS) and not self._peer.is_trusted:
+                await asyncio.sleep(self._controller.questions.delay(str(self._peer)))
+            return await self._do(message)
         except (FullError, RefusedError) as error:
             return self._refusal(error)
         except msgspec.DecodeError as error:

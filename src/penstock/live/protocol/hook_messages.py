@@ -6,6 +6,7 @@ The batch system starts hooks with every job, and waits for them: import nothing
 import logging
 import os
 import shutil
+import stat
 from pathlib import Path
 from typing import Annotated
 
@@ -100,8 +101,12 @@ class AgentDirectory:
         """Create it: everybody may search it, only its owner may change it."""
         for path in (self.path, self.path / "jobs"):
             path.mkdir(mode=0o755, exist_ok=True)
-            status = path.stat()
-            if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            status = path.lstat()  # a link may be a stranger's
+            if (
+                not stat.S_ISDIR(status.st_mode)
+                or status.st_uid != os.geteuid()
+                or status.st_mode & 0o022
+            ):
                 raise InputError(f"{path} must be this user's, and not writable by others")
             path.chmod(0o755)
 
