@@ -251,7 +251,7 @@ class JobAccepted(Message, frozen=True, kw_only=True, omit_defaults=True, tag="B
     file_systems: FileSystemNumbers = []
     """The file system of each root; empty: all are on one."""
     nodes: list[Node]
-    stripe: int = 0
+    stripe: Count = 0
     environment: dict[str, str] = {}
     preload: list[str] = []  # libraries below the client library: the emulator's
     above: list[str] = []  # libraries above the client library
@@ -271,7 +271,7 @@ class NodeMap(Message, frozen=True, kw_only=True, tag="Mapped"):
     """From the controller, unasked: the job uses these I/O nodes from now on."""
 
     nodes: list[Node]
-    stripe: int = 0
+    stripe: Count = 0
 
 
 # Turns. An agent takes part from PROTOCOL 2 on; its gate is closed between phases.
@@ -379,7 +379,7 @@ class Remap(Message, frozen=True, kw_only=True):
 
     job: str
     nodes: list[int]
-    stripe: int = 0
+    stripe: Count = 0
 
 
 class SetMode(Message, frozen=True, kw_only=True, tag="Govern"):
