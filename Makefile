@@ -4,7 +4,7 @@
 # make bench  those, and speed as ratios measured in one run;  make soak  the full sizes
 # make suites public test suites under the client library, compared with their plain runs
 # make wheel  sdist, wheel and its bill of materials, checked, in dist
-# make fuzz   hostile clients of an I/O node, CASES of them
+# make fuzz   hostile clients, jobs and I/O nodes, as many cases as CASES and its like say
 # make docs   the site in out/site, manual pages in out/man;  make man  those alone
 # make clean  back to a fresh checkout
 
@@ -58,7 +58,8 @@ soak: $(VENV)/ready-bench
 	PENSTOCK_SOAK=1 pytest tests/live/client/test_stress.py
 	for study in detection tuning io-sets io-resources forwarding-policies packs write-models live-io-sets live-packs live-forwarding live-io-resources; do \
 	  penstock reproduce $$study --full --out out/$$study-full || exit 1; done
-	$(MAKE) fuzz CASES=10000000 NODE_CASES=1000000
+	$(MAKE) fuzz CASES=10000000 NODE_CASES=1000000 CONTROL_CASES=400000 COUNTER_CASES=200000 \
+	  HTTP_CASES=150000 IO_NODE_CASES=200
 
 # Public test suites, plainly and managed; PENSTOCK_SUITES names those that no package has.
 suites: $(VENV)/ready-test
@@ -69,18 +70,27 @@ wheel: $(VENV)/ready
 	rm -rf dist
 	deploy/build-wheel dist
 
-# Hostile frames: the parser alone, fast, and a whole I/O node driven by hand. Seeds are kept.
+# Hostile frames: the parser alone, fast, and a whole I/O node driven by hand. Seeds are kept. Then
+# those of tests/fuzz: control messages, counters of jobs, HTTP, and I/O nodes that answer anything.
 CASES ?= 1000000
 NODE_CASES ?= 20000
+CONTROL_CASES ?= 20000
+COUNTER_CASES ?= 10000
+HTTP_CASES ?= 5000
+IO_NODE_CASES ?= 10
 FUZZ_frames := fuzz_frames
 FUZZ_node := caller callers calls connection intake node permits polling privileges serving schedulers fuzz_node
 FUZZ_FLAGS := -max_len=1024 -print_final_stats=1 -verbosity=0 -artifact_prefix=build/fuzz/
 
-fuzz: build/fuzz/frames build/fuzz/node
+fuzz: $(VENV)/ready-test build/fuzz/frames build/fuzz/node
 	mkdir -p build/fuzz/corpus-frames build/fuzz/corpus-node
 	build/fuzz/frames -runs=$(CASES) $(FUZZ_FLAGS) build/fuzz/corpus-frames tests/fuzz/frames
 	ASAN_OPTIONS=malloc_context_size=2:quarantine_size_mb=8 build/fuzz/node -runs=$(NODE_CASES) \
 	  -entropic=0 $(FUZZ_FLAGS) -max_len=128 build/fuzz/corpus-node tests/fuzz/ionode
+	PYTHONPATH=tests python -m fuzz.control --cases $(CONTROL_CASES)
+	PYTHONPATH=tests python -m fuzz.counters --cases $(COUNTER_CASES)
+	PYTHONPATH=tests python -m fuzz.http_bytes --cases $(HTTP_CASES)
+	PYTHONPATH=tests python -m fuzz.io_nodes --cases $(IO_NODE_CASES)
 
 build/fuzz/%: $(NATIVE)
 	deploy/install-packages fuzz

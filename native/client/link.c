@@ -216,6 +216,8 @@ enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parc
   const bool moves =
       link->request.operation == PENSTOCK_WRITE || link->request.operation == PENSTOCK_READ;
   if (moved < -4095 || (moves && moved > (int64_t)link->request.bytes)) return PENSTOCK_HUNG_UP;
+  // No kernel writes nothing: programs would try for ever.
+  if (link->request.operation == PENSTOCK_WRITE && moved == 0) return PENSTOCK_HUNG_UP;
   if (parcel != NULL && parcel->in != NULL && moved > 0)
     answer = receive_pieces(link, parcel, (size_t)moved);
   *result = moved;

@@ -203,15 +203,15 @@ static bool greet(int fd, const char* job, uint64_t node, penstock_permit_page* 
   struct msghdr message = {.msg_iov = &piece,
                            .msg_iovlen = 1,
                            .msg_control = ancillary.bytes,
-                           .msg_controllen = sizeof ancillary.bytes};
-  if (syscall(SYS_recvmsg, fd, &message, MSG_CMSG_CLOEXEC) != sizeof welcome) return false;
-  const struct cmsghdr* given = CMSG_FIRSTHDR(&message);
+                           .msg_controllen = CMSG_LEN(sizeof(int))};  // not padded: for one
+  const long got = syscall(SYS_recvmsg, fd, &message, MSG_CMSG_CLOEXEC);
+  const struct cmsghdr* given = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
   if (given == NULL || given->cmsg_type != SCM_RIGHTS) return false;
   int memory;
   memcpy(&memory, CMSG_DATA(given), sizeof memory);
   void* page = MAP_FAILED;
-  if (welcome.magic == PENSTOCK_PERMIT_MAGIC && (node == 0 || welcome.node == node) &&
-      stays(memory))
+  if (got == sizeof welcome && welcome.magic == PENSTOCK_PERMIT_MAGIC &&
+      (node == 0 || welcome.node == node) && stays(memory))
     page = mmap(at, sizeof(penstock_permit_page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                 memory, 0);
   syscall(SYS_close, memory);

@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from fuzz import control, counters, http_bytes
+from fuzz import control, counters, http_bytes, io_nodes
 from fuzz.odd import Odd
 from limits import HANG
 from live.controller.turn_deployment import deployed
@@ -38,6 +38,10 @@ def test_counters(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 
 def test_http() -> None:
     http_bytes.fuzz(1000, 1)
+
+
+def test_io_nodes() -> None:
+    io_nodes.fuzz(8, 1)
 
 
 def test_a_controller_in_a_process_of_its_own(tmp_path: Path) -> None:

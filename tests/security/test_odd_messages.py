@@ -11,11 +11,14 @@ import pytest
 from limits import HANG
 from live.controller.turn_deployment import Deployed, deployed
 
+from penstock.errors import InputError
 from penstock.live.agent.node_agent import NodeAgent
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
+from penstock.live.protocol import _page_layout as layout
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.hook_messages import AdoptJob, AgentDirectory
+from penstock.live.protocol.shared_page import SharedPages
 from penstock.live.protocol.users import uid_of
 
 DEEP = b'{"type":"Ask","x":' + b"[" * 20_000 + b"]" * 20_000 + b"}\n"
@@ -71,3 +74,17 @@ def answer_of_agent(text: bytes) -> messages.Failure:
 def test_a_number_that_no_user_has_is_no_users(user: str) -> None:
     assert uid_of(user) == -1
     assert uid_of(str(2**32 - 2)) == 2**32 - 2
+
+
+@pytest.mark.parametrize("stripe", [-1, 2**64])
+def test_a_map_that_cannot_be_leaves_the_one_in_force(tmp_path: Path, stripe: int) -> None:
+    """Half written, its version would stay odd, and programs would read it again and again."""
+    with SharedPages([tmp_path]) as pages:
+        before = os.pread(pages.control_fd, layout.CONTROL_BYTES, 0)
+        with pytest.raises(InputError):
+            pages.assign([messages.Node(number=0, id=1, address="/x")], stripe=stripe)
+        assert os.pread(pages.control_fd, layout.CONTROL_BYTES, 0) == before
+    for kind in ("Mapped", "Begun", "Remap"):
+        text = f'{{"type":"{kind}","job":"a.1","roots":[],"nodes":[],"stripe":{stripe}}}'
+        with pytest.raises(msgspec.ValidationError, match="stripe"):
+            messages.decode(text.encode(), messages.NodeMap | messages.JobAccepted | messages.Remap)

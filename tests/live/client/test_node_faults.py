@@ -13,7 +13,7 @@ import pytest
 from live.client.misbehaving_node import OddNode
 from live.client.test_faults import Layer, folder, layer, own_job
 from live.client.waiting_processes import WAIT, until
-from live.ionode.frames import INTRODUCTION, MAGIC, REPLY, REQUEST
+from live.ionode.frames import INTRODUCTION, MAGIC, REPLY, REQUEST, WRITE
 from live.ionode.real_node import RealNode
 
 from penstock.live.agent.page_server import PageServer
@@ -136,6 +136,16 @@ def test_an_io_node_of_another_version_is_not_used(own_job: Layer) -> None:
     assert (own_job.root / "f").read_bytes() == b"data" * 3
     assert own_job.pages.total("failed_open") == 3
     assert own_job.pages.total("forwarded_writes") == 0
+
+
+@pytest.mark.parametrize("result", [0, 5, 1 << 40, -4096, -(1 << 63)])
+def test_a_result_that_no_write_has_is_no_answer(own_job: Layer, result: int) -> None:
+    """A program that is told that nothing was written would try for ever."""
+    with OddNode(own_job.root) as node:
+        node.before = lambda operation, *_: result if operation == WRITE else None
+        own_job.pages.assign([node.node])
+        assert own_job.run(WRITER) == "[4, 4, 4]\n"
+    assert (own_job.root / "f").read_bytes() == b"data" * 3
 
 
 OTHER = shared_page.VERSION + 1

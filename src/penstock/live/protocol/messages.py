@@ -44,7 +44,6 @@ Partition = Annotated[str, Meta(max_length=LONGEST_PARTITION)]
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
 ShortText = Annotated[str, Meta(max_length=256)]
 PathText = Annotated[str, Meta(pattern=r"^[^\x00]*\Z", max_length=4096)]
-Stripe = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 NumberedJob = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,62}\Z")]
 """A job's name and serial number: files are named after it."""
 Seconds = Annotated[float, Meta(ge=0, le=1e11)]
@@ -256,7 +255,7 @@ class JobAccepted(Message, frozen=True, kw_only=True, omit_defaults=True, tag="B
     file_systems: FileSystemNumbers = []
     """The file system of each root; empty: all are on one."""
     nodes: list[Node]
-    stripe: Stripe = 0
+    stripe: Count = 0
     environment: dict[str, str] = {}
     preload: list[str] = []  # libraries below the client library: the emulator's
     above: list[str] = []  # libraries above the client library
@@ -276,7 +275,7 @@ class NodeMap(Message, frozen=True, kw_only=True, tag="Mapped"):
     """From the controller, unasked: the job uses these I/O nodes from now on."""
 
     nodes: list[Node]
-    stripe: Stripe = 0
+    stripe: Count = 0
 
 
 # Turns. An agent takes part from PROTOCOL 2 on; its gate is closed between phases.
@@ -384,7 +383,7 @@ class Remap(Message, frozen=True, kw_only=True):
 
     job: str
     nodes: list[int]
-    stripe: int = 0
+    stripe: Count = 0
 
 
 class SetMode(Message, frozen=True, kw_only=True, tag="Govern"):

@@ -229,6 +229,8 @@ class SharedPages:
         """Send the job's data calls to these I/O nodes from now on; an empty list is direct."""
         if len(nodes) > MAP_NODES:
             raise InputError(f"{len(nodes)} I/O nodes on one host; give at most {MAP_NODES}")
+        if not 0 <= stripe < 1 << 64:
+            raise InputError(f"a stripe of {stripe} bytes cannot be")
         packed = [
             (
                 node.id,
