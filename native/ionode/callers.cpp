@@ -79,7 +79,7 @@ void Node::act_upon(const Received& received, Time now) {
   Permit& permit = *of_thread;
   collect(permit);
   if (message.message == PENSTOCK_GIVE_BACK) {
-    permits_.give_back(permit, message.number, *scheduler_);
+    permits_.give_back(permit, message.number, *scheduler_, now);
   } else if (permits_.ask(permit, message, credit_rules(), *scheduler_, now)) {
     permit.group = share_of(*caller.group);
     permit.file = message.file | permitted_files;
@@ -171,7 +171,7 @@ void Node::doom(Caller& caller) {
   for (const auto& permit : caller.permits) {
     if (permit == nullptr) continue;
     collect(*permit);
-    permits_.leave(*permit, *scheduler_);
+    permits_.leave(*permit, *scheduler_, now());
   }
   if (caller.group == nullptr) {
     strangers_.remove_if([&](const Stranger& stranger) { return stranger.peer == &caller; });

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <utility>
 
 namespace penstock {
 namespace {
@@ -34,8 +35,19 @@ void Permits::answer(Permit& permit, std::uint32_t terms, std::uint32_t calls, s
   ::syscall(SYS_futex, &page.answered, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+// What others waited for costs at least what places usually move: else who holds them and moves
+// little would be the next again and again.
+void Permits::charge_for_place(Permit& permit, FairQueue& queue, Time now) {
+  const Time since = std::exchange(permit.scarce_since, never);
+  if (since == never) return;
+  const double held = static_cast<double>(now - std::min(now, since)) / 1e9;
+  const auto due = static_cast<std::uint64_t>(held * static_cast<double>(place_bytes_per_second));
+  const std::uint64_t paid = permit.metered ? permit.used : permit.bytes;
+  if (due > paid) queue.charge(permit.group, due - paid);
+}
+
 // It has no credit any more, and no place in service.
-void Permits::release(Permit& permit, FairQueue& queue) {
+void Permits::release(Permit& permit, FairQueue& queue, Time now) {
   if (permit.state == Permit::State::hanging) {
     const auto user = hanging_.find(permit.uid);
     if (user != hanging_.end() && --user->second == 0) hanging_.erase(user);
@@ -45,6 +57,7 @@ void Permits::release(Permit& permit, FairQueue& queue) {
   ++releases_;
   if (permit.metered && permit.used < permit.credit)
     queue.refund(permit.group, permit.credit - permit.used);
+  charge_for_place(permit, queue, now);
   queue.served(permit.group);
   permit.state = Permit::State::idle;
   permit.credit = permit.used = 0;
@@ -56,9 +69,10 @@ bool Permits::ask(Permit& permit, const penstock_permit_message& question, const
   // The kernel moves no more by one call, and what is charged must stay where doubles are exact.
   permit.wanted = std::min<std::uint64_t>(question.bytes, INT_MAX);
   if (permit.state == Permit::State::queued) return false;
-  release(permit, queue);
   const auto user = hanging_.find(permit.uid);
-  if (user != hanging_.end() && user->second >= rules.places) {
+  const bool all_hang = user != hanging_.end() && user->second >= rules.places;
+  release(permit, queue, now);
+  if (all_hang) {
     answer(permit, PENSTOCK_UNMANAGED, 1, question.bytes, now);
     return false;
   }
@@ -74,15 +88,15 @@ bool Permits::ask(Permit& permit, const penstock_permit_message& question, const
   return true;
 }
 
-void Permits::give_back(Permit& permit, std::uint32_t number, FairQueue& queue) {
-  if (permit.asked == number && permit.state != Permit::State::queued) release(permit, queue);
+void Permits::give_back(Permit& permit, std::uint32_t number, FairQueue& queue, Time now) {
+  if (permit.asked == number && permit.state != Permit::State::queued) release(permit, queue, now);
 }
 
-void Permits::leave(Permit& permit, FairQueue& queue) {
+void Permits::leave(Permit& permit, FairQueue& queue, Time now) {
   if (permit.state == Permit::State::queued) {
     permit.left = true;
   } else {
-    release(permit, queue);
+    release(permit, queue, now);
   }
 }
 
@@ -95,9 +109,10 @@ void Permits::grant(const Batch& batch, const CreditRules& rules, FairQueue& que
     permit.state = Permit::State::held;
     held_.insert(&permit);
     if (permit.left) {
-      release(permit, queue);
+      release(permit, queue, now);
       continue;
     }
+    permit.scarce_since = contended ? now : never;
     std::uint64_t bytes = permit.wanted;
     std::uint32_t calls = 1;
     permit.metered = contended;
@@ -123,10 +138,10 @@ void Permits::grant(const Batch& batch, const CreditRules& rules, FairQueue& que
 }
 
 // The client marks a call first and looks for a recall then; we recall first and look then.
-bool Permits::take_back(Permit& permit, FairQueue& queue) {
+bool Permits::take_back(Permit& permit, FairQueue& queue, Time now) {
   store(permit.page->recalled, permit.asked, std::memory_order_seq_cst);
   if (load(permit.page->in_call, std::memory_order_seq_cst) != 0) return false;
-  release(permit, queue);
+  release(permit, queue, now);
   return true;
 }
 
@@ -135,7 +150,8 @@ void Permits::recall(FairQueue& queue, Time now) {
   // `release` takes out of the set.
   const std::vector<Permit*> holders(held_.begin(), held_.end());
   for (Permit* permit : holders) {
-    if (!permit->metered) take_back(*permit, queue);
+    if (permit->scarce_since == never) permit->scarce_since = now;
+    if (!permit->metered) take_back(*permit, queue, now);
   }
 }
 
@@ -164,8 +180,9 @@ void Permits::look(bool places_taken, FairQueue& queue, Time now) {
     const bool over = now >= permit->until + hangs_after;
     if (now - permit->since < idle_after && !over) continue;
     if (load(permit->page->in_call) == 0) {
-      take_back(*permit, queue);
+      take_back(*permit, queue, now);
     } else if (over || now - permit->since >= hangs_after) {
+      charge_for_place(*permit, queue, now);
       held_.erase(permit);
       permit->state = Permit::State::hanging;
       ++hanging_[permit->uid];

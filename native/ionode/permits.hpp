@@ -70,6 +70,7 @@ struct Permit : Request {
   std::uint64_t seen = 0;       // calls when it was last looked at
   Time since = 0;               // no progress since then
   Time until = 0;               // end of its credit
+  Time scarce_since = never;    // others wait for its place since then
   bool metered = false;
   bool left = false;  // its process has gone while it was queued
 };
@@ -88,14 +89,15 @@ class Permits {
   static constexpr Time contention_lasts = 20'000'000;      // after the last recall
   static constexpr Time idle_after = 2'000'000;       // a metered credit without a call is recalled
   static constexpr Time hangs_after = 2'000'000'000;  // a call that has not come back
-  static constexpr Time beat_every = 100'000'000;     // those that wait see that we live
+  static constexpr std::uint64_t place_bytes_per_second = 4 << 20;  // that a place costs, at least
+  static constexpr Time beat_every = 100'000'000;  // those that wait see that we live
 
   // A thread asks; its credit, if it has one, is given back. True: the permit is to be queued.
   bool ask(Permit& permit, const penstock_permit_message& question, const CreditRules& rules,
            FairQueue& queue, Time now);
-  void give_back(Permit& permit, std::uint32_t number, FairQueue& queue);
+  void give_back(Permit& permit, std::uint32_t number, FairQueue& queue, Time now);
   // Its process has gone.
-  void leave(Permit& permit, FairQueue& queue);
+  void leave(Permit& permit, FairQueue& queue, Time now);
 
   // The queue gave these: answer them.
   void grant(const Batch& batch, const CreditRules& rules, FairQueue& queue, Time now);
@@ -114,8 +116,9 @@ class Permits {
   std::uint64_t collect(Permit& permit, const std::function<void(const Called&)>& each) const;
 
  private:
-  void release(Permit& permit, FairQueue& queue);
-  bool take_back(Permit& permit, FairQueue& queue);
+  void charge_for_place(Permit& permit, FairQueue& queue, Time now);
+  void release(Permit& permit, FairQueue& queue, Time now);
+  bool take_back(Permit& permit, FairQueue& queue, Time now);
   void answer(Permit& permit, std::uint32_t terms, std::uint32_t calls, std::uint64_t bytes,
               Time until) const;
 

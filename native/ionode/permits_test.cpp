@@ -81,7 +81,7 @@ struct Desk {
 
   void give_back(std::size_t thread) {
     collect(thread);
-    permits.give_back(*permits_of[thread], permits_of[thread]->asked, *queue);
+    permits.give_back(*permits_of[thread], permits_of[thread]->asked, *queue, now);
   }
 
   CreditRules rules;
@@ -212,11 +212,11 @@ void who_leaves_gives_back() {
   desk.pages[first]->in_call = 1;
   desk.ask(second_one, 4096);
   desk.ask(third, 4096);
-  desk.permits.leave(*desk.permits_of[second_one], *desk.queue);
-  desk.permits.leave(*desk.permits_of[first], *desk.queue);
+  desk.permits.leave(*desk.permits_of[second_one], *desk.queue, desk.now);
+  desk.permits.leave(*desk.permits_of[first], *desk.queue, desk.now);
   desk.serve();
   CHECK(desk.answered(third) && !desk.answered(second_one) && desk.permits.held() == 1);
-  desk.permits.leave(*desk.permits_of[third], *desk.queue);
+  desk.permits.leave(*desk.permits_of[third], *desk.queue, desk.now);
   CHECK(desk.permits.held() == 0 && desk.queue->in_service(3) == 0);
 }
 

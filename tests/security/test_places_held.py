@@ -78,7 +78,6 @@ def nobodys(node: object, path: object) -> Iterator[Caller]:
         yield caller
 
 
-@pytest.mark.xfail(strict=True, reason="known: places held slow others down")
 def test_places_that_move_nothing_are_not_given_again_while_another_waits(serve: Serve) -> None:
     """The queue is fair in bytes, of which a holder uses none: it was always the next.
 
