@@ -1,15 +1,11 @@
 """What jobs say of themselves leaves room in what the controller answers of all."""
 
 import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from limits import HANG
 from live.other_users import AS_ROOT, NOBODY, as_user
+from security.open_site import open_site
 
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
@@ -18,25 +14,14 @@ from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import name_of
 
 pytestmark = [pytest.mark.security, AS_ROOT]
-PENSTOCK = (sys.executable, "-m", "penstock.cli")
 LARGE = 900_000
 """Bytes: less than a message may have, and than a command may have on Linux (2 MiB)."""
 
 
 @pytest.fixture
 def site() -> Iterator[StateDirectory]:
-    with tempfile.TemporaryDirectory(prefix="large", dir="/dev/shm") as path:
-        folder = Path(path)
-        folder.chmod(0o755)
-        (folder / "root").mkdir()
-        state = StateDirectory(folder / "state")
-        where = ("--state", str(state.folder), "--root", str(folder / "root"))
-        up = (*PENSTOCK, "up", *where, "--io-nodes", "0", "--all-users")
-        subprocess.run(up, check=True, timeout=HANG, capture_output=True)
-        try:
-            yield state
-        finally:
-            launcher.down(state)
+    with open_site() as state:
+        yield state
 
 
 def runs(site: StateDirectory, command: list[str]) -> object:

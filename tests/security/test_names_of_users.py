@@ -1,16 +1,12 @@
 """A user has one name: whoever writes it in other ways gets no second share of anything."""
 
 import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
-from limits import HANG
 from live.other_users import AS_ROOT, NOBODY, as_user
+from security.open_site import open_site
 
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
@@ -21,25 +17,13 @@ from penstock.live.protocol.users import name_of
 
 pytestmark = [pytest.mark.security, AS_ROOT]
 
-LIMITED = f'ulimit -n 256; exec {sys.executable} -m penstock.cli "$@"'
-"""Of 256 descriptors 192 are for connections, and half of these for one user's jobs."""
 DAEMON = 1
 
 
 @pytest.fixture
 def site() -> Iterator[StateDirectory]:
-    with tempfile.TemporaryDirectory(prefix="names", dir="/dev/shm") as path:
-        folder = Path(path)
-        folder.chmod(0o755)
-        (folder / "root").mkdir()
-        state = StateDirectory(folder / "state")
-        where = ("--state", str(state.folder), "--root", str(folder / "root"))
-        command = ["sh", "-c", LIMITED, "sh", "up", *where, "--io-nodes", "0", "--all-users"]
-        subprocess.run(command, check=True, timeout=HANG, capture_output=True)
-        try:
-            yield state
-        finally:
-            launcher.down(state)
+    with open_site(limited=True) as state:
+        yield state
 
 
 def begin(stack: ExitStack, site: StateDirectory, user: str) -> None:

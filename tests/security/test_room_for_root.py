@@ -1,16 +1,12 @@
 """However many jobs users begin, root and the deployment's user reach the controller."""
 
 import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
-from limits import HANG
 from live.other_users import AS_ROOT, as_user
+from security.open_site import open_site
 
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
@@ -20,24 +16,13 @@ from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import name_of
 
 pytestmark = [pytest.mark.security, AS_ROOT]
-LIMITED = f'ulimit -n 256; exec {sys.executable} -m penstock.cli "$@"'
 USERS = (1, 65534)
 
 
 @pytest.fixture
 def site() -> Iterator[StateDirectory]:
-    with tempfile.TemporaryDirectory(prefix="room", dir="/dev/shm") as path:
-        folder = Path(path)
-        folder.chmod(0o755)
-        (folder / "root").mkdir()
-        state = StateDirectory(folder / "state")
-        where = ("--state", str(state.folder), "--root", str(folder / "root"))
-        command = ["sh", "-c", LIMITED, "sh", "up", *where, "--io-nodes", "0", "--all-users"]
-        subprocess.run(command, check=True, timeout=HANG, capture_output=True)
-        try:
-            yield state
-        finally:
-            launcher.down(state)
+    with open_site(limited=True) as state:
+        yield state
 
 
 def test_root_sees_and_rules_while_two_users_have_all_the_jobs_they_may(

@@ -5,27 +5,22 @@ import mmap
 import os
 import socket
 import struct
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import pytest
 from limits import HANG
 from live.other_users import AS_ROOT, NOBODY
+from security.open_site import open_site
 
-from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import encode_line
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import name_of
 
 pytestmark = [pytest.mark.security, AS_ROOT]
-PENSTOCK = (sys.executable, "-m", "penstock.cli")
 JOBS, CONNECTIONS = 150, 30
 BEATS = 6
 ANSWERS = 60
@@ -35,18 +30,8 @@ are 90 per second."""
 
 @pytest.fixture
 def site() -> Iterator[StateDirectory]:
-    with tempfile.TemporaryDirectory(prefix="status", dir="/dev/shm") as path:
-        folder = Path(path)
-        folder.chmod(0o755)
-        (folder / "root").mkdir()
-        state = StateDirectory(folder / "state")
-        where = ("--state", str(state.folder), "--root", str(folder / "root"))
-        up = (*PENSTOCK, "up", *where, "--io-nodes", "0", "--all-users", "--mode", "enforce")
-        subprocess.run(up, check=True, timeout=HANG, capture_output=True)
-        try:
-            yield state
-        finally:
-            launcher.down(state)
+    with open_site("--mode", "enforce") as state:
+        yield state
 
 
 def begin(site: StateDirectory, user: str) -> socket.socket:
