@@ -4,6 +4,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
@@ -179,6 +180,14 @@ NB_MODULE(_ionode, m) {
             return node.listen_tcp(host, port, {token.c_str(), token.size()}, roots);
           },
           "host"_a, "port"_a, "token"_a, "roots"_a)
+      .def(
+          "own",
+          [](Node& node, const std::vector<std::tuple<uid_t, uid_t, uid_t>>& ranges) {
+            std::vector<penstock::SubordinateIds> ids;
+            for (const auto& [first, count, owner] : ranges) ids.push_back({first, count, owner});
+            node.own(std::move(ids));
+          },
+          "subordinate_ids"_a)
       .def("start", &Node::start)
       .def("configure", &penstock::configure, "settings"_a)
       .def("weigh", &Node::weigh, "weights"_a, nb::call_guard<nb::gil_scoped_release>())

@@ -1,5 +1,6 @@
 // Shares of groups: decides which group is served next; the group's own scheduler decides which of
-// its batches. The ready group with the least tag is next. The tag depends on what is shared.
+// its batches. The ready group with the least tag is next. The tag depends on what is shared. What
+// makes a group is a number of each request: its job, or its user (user_queue.hpp).
 //
 // Bytes: start-time fair queueing (Goyal et al. 1997; SFQ(D), Jin et al. 2004). A group's start tag
 // is the virtual time at which it may begin: its finish tag, and at least the virtual time at which
@@ -16,6 +17,8 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -25,15 +28,18 @@ namespace penstock {
 
 class FairQueue final : public Scheduler {
  public:
-  using Make = std::unique_ptr<Scheduler> (*)(const Settings&);
+  using Make = std::function<std::unique_ptr<Scheduler>(const Settings&)>;
+  using Key = std::uint64_t Request::*;
+  using Weights = std::unordered_map<std::uint64_t, double>;
   // The cost of a call, on top of its bytes; syncs have no bytes.
   static constexpr std::uint64_t call_cost = 4096;
 
-  FairQueue(Settings settings, Make make) : settings_(std::move(settings)), make_(make) {}
+  // Weights outlive the groups, which are forgotten when they are idle; those without have 1.
+  FairQueue(Settings settings, Make make, Key key, const Weights& weights)
+      : settings_(std::move(settings)), make_(std::move(make)), key_(key), weights_(weights) {}
 
   void add(Request& request) override {
-    request.number = ++added_;
-    Group& group = group_of(request.group);
+    Group& group = group_of(request.*key_);
     group.last_request = request.arrived;
     if (group.waiting == 0) {
       group.waits_since = request.arrived;
@@ -45,11 +51,19 @@ class FairQueue final : public Scheduler {
     group.scheduler->add(request);
     ++group.waiting;
     ++size_;
+    count(group);
   }
 
   Batch take(Time now) override {
+    return take_first([now](Scheduler& of_group, bool) { return of_group.take(now); });
+  }
+
+  // What the first group with something for `take(its scheduler, whether it has batches in
+  // service)` gives.
+  template <class Take>
+  Batch take_first(const Take& take) {
     for (std::size_t k = 0; k < backlogged_.size(); ++k) {
-      Batch batch = backlogged_[k]->scheduler->take(now);
+      Batch batch = take(*backlogged_[k]->scheduler, backlogged_[k]->in_service > 0);
       if (batch.empty()) continue;
       charge(k, batch);
       return batch;
@@ -59,14 +73,8 @@ class FairQueue final : public Scheduler {
 
   // Of groups that have nothing in service, for a place beyond those there are.
   Batch take_of_unserved(Time now) {
-    for (std::size_t k = 0; k < backlogged_.size(); ++k) {
-      if (backlogged_[k]->in_service > 0) continue;
-      Batch batch = backlogged_[k]->scheduler->take(now);
-      if (batch.empty()) continue;
-      charge(k, batch);
-      return batch;
-    }
-    return {};
+    return take_first(
+        [now](Scheduler& of_group, bool served) { return served ? Batch() : of_group.take(now); });
   }
 
   // Since when one of those groups waits, or never.
@@ -83,37 +91,61 @@ class FairQueue final : public Scheduler {
     const auto entry = groups_.find(id);
     if (entry == groups_.end() || entry->second.in_service == 0) return;
     --entry->second.in_service;
+    count(entry->second);
     if (concurrency()) reload(entry->second);
   }
 
   // More than one of a batch that `take` returned is in service by itself.
   void also_in_service(std::uint64_t id, std::uint32_t batches) {
     if (batches == 0) return;
-    group_of(id).in_service += batches;
-    if (concurrency()) reload(group_of(id));
+    Group& group = group_of(id);
+    group.in_service += batches;
+    count(group);
+    if (concurrency()) reload(group);
   }
 
   // What was taken for the group costs more, or less, than it was charged for.
   void charge(std::uint64_t id, std::uint64_t bytes) { adjust(id, static_cast<double>(bytes)); }
   void refund(std::uint64_t id, std::uint64_t bytes) { adjust(id, -static_cast<double>(bytes)); }
 
-  // The group's weight as a multiple of the smallest of those with requests since a time, within
-  // reason.
-  double relative_weight(std::uint64_t id, Time since) const {
-    constexpr double most = 16.0;
-    const auto entry = groups_.find(id);
-    if (entry == groups_.end()) return 1.0;
-    double least = entry->second.weight;
-    for (const auto& [other, group] : groups_) {
+  // The weight of a group, and the least of those with requests since a time.
+  double weight(std::uint64_t id) const {
+    const auto entry = weights_.find(id);
+    return entry == weights_.end() ? 1.0 : entry->second;
+  }
+  double least_weight(Time since) const {
+    double least = std::numeric_limits<double>::max();
+    for (const auto& [id, group] : groups_) {
       if (group.last_request >= since) least = std::min(least, group.weight);
     }
-    return std::min(entry->second.weight / least, most);
+    return least;
+  }
+
+  // The largest weight of the groups that have requests, waiting or in service; without any, 1.
+  double heaviest() const {
+    const auto entry = std::find_if(active_.rbegin(), active_.rend(),
+                                    [](const auto& of_weight) { return of_weight.second > 0; });
+    return entry == active_.rend() ? 1.0 : entry->first;
+  }
+
+  // The scheduler of a group in memory, or null.
+  Scheduler* scheduler_of(std::uint64_t id) const {
+    const auto entry = groups_.find(id);
+    return entry == groups_.end() ? nullptr : entry->second.scheduler.get();
+  }
+  // Calls `each(id, scheduler)` for the groups in memory.
+  template <class Each>
+  void for_each(const Each& each) const {
+    for (const auto& [id, group] : groups_) each(id, *group.scheduler);
   }
 
   // Count the batches that another queue has in service: for a switch of schedulers.
   void take_over(const FairQueue& before) {
     for (const auto& [id, group] : before.groups_) {
-      if (group.in_service > 0) group_of(id).in_service = group.in_service;
+      if (group.in_service == 0) continue;
+      Group& here = group_of(id);
+      here.in_service = group.in_service;
+      count(here);
     }
   }
 
@@ -140,6 +172,7 @@ class FairQueue final : public Scheduler {
       const auto of_group = group->scheduler->drain();
       all.insert(all.end(), of_group.begin(), of_group.end());
       group->waiting = 0;
+      count(*group);
     }
     std::sort(all.begin(), all.end(),
               [](const Request* a, const Request* b) { return a->number < b->number; });
@@ -149,20 +182,13 @@ class FairQueue final : public Scheduler {
     return all;
   }
 
-  // Set a group's weight, from the next batch on. The default, 1, needs no memory.
-  void weigh(std::uint64_t group, double weight) {
-    if (!(weight > 0) || weight > std::numeric_limits<double>::max()) {
-      throw std::invalid_argument("a weight must be a number above zero");
-    }
-    if (weight == 1.0) {
-      weights_.erase(group);
-    } else {
-      weights_[group] = weight;
-    }
-    if (const auto entry = groups_.find(group); entry != groups_.end()) {
-      entry->second.weight = weight;
-      if (concurrency()) reload(entry->second);
-    }
+  // A group's weight has changed: it counts from the next batch on.
+  void reweigh(std::uint64_t id) {
+    const auto entry = groups_.find(id);
+    if (entry == groups_.end()) return;
+    entry->second.weight = weight(id);
+    count(entry->second);
+    if (concurrency()) reload(entry->second);
   }
 
   // Groups in memory: those backlogged or in service, and idle ones until the next sweep.
@@ -179,7 +205,9 @@ class FairQueue final : public Scheduler {
     std::uint32_t in_service = 0;   // batches
     Time last_request = 0;          // when it arrived
     Time waits_since = 0;           // has had requests
+    double counted = 0.0;           // its weight among the active ones; 0: it is idle
 
+    bool active() const { return waiting > 0 || in_service > 0; }
     double load() const { return in_service / weight; }
   };
 
@@ -190,10 +218,9 @@ class FairQueue final : public Scheduler {
     auto entry = groups_.find(id);
     if (entry == groups_.end()) {
       if (groups_.size() >= sweep_at_) sweep();
-      const auto weight = weights_.find(id);
       entry = groups_.emplace(id, Group{}).first;
       entry->second.scheduler = make_(settings_);
-      if (weight != weights_.end()) entry->second.weight = weight->second;
+      entry->second.weight = weight(id);
     }
     last_id_ = id;
     last_ = &entry->second;
@@ -210,6 +237,20 @@ class FairQueue final : public Scheduler {
     });
     sweep_at_ = std::max<std::size_t>(64, 2 * groups_.size());
     last_ = nullptr;
+  }
+
+  // Whether it is active, or its weight, may have changed. Weights come back: they stay known
+  // without a count, as long as they are few.
+  void count(Group& group) {
+    constexpr std::size_t few = 16;
+    const double weight = group.active() ? group.weight : 0.0;
+    if (weight == group.counted) return;
+    if (group.counted > 0.0) {
+      const auto before = active_.find(group.counted);
+      if (--before->second == 0 && active_.size() > few) active_.erase(before);
+    }
+    if (weight > 0.0) ++active_[weight];
+    group.counted = weight;
   }
 
   // Insert the group behind those with the same tag, which have waited longer.
@@ -253,6 +294,7 @@ class FairQueue final : public Scheduler {
       group.tag = group.finish;
     }
     group.waiting -= batch.size();
+    count(group);
     size_ -= batch.size();
     if (backlogged_.size() > 1 || group.waiting == 0) {
       backlogged_.erase(backlogged_.begin() + static_cast<std::ptrdiff_t>(position));
@@ -270,14 +312,15 @@ class FairQueue final : public Scheduler {
 
   Settings settings_;
   Make make_;
+  Key key_;
+  const Weights& weights_;
   std::unordered_map<std::uint64_t, Group> groups_;
-  std::unordered_map<std::uint64_t, double> weights_;
-  std::vector<Group*> backlogged_;  // by tag
-  Group* last_ = nullptr;           // of the request before, most often also of the next
+  std::map<double, std::size_t> active_;  // how many groups of a weight
+  std::vector<Group*> backlogged_;        // by tag
+  Group* last_ = nullptr;                 // of the request before, most often also of the next
   std::uint64_t last_id_ = 0;
   std::size_t sweep_at_ = 64;
   std::size_t size_ = 0;
-  std::uint64_t added_ = 0;
   double virtual_time_ = 0.0;
   std::uint64_t busy_period_ = 0;
 };

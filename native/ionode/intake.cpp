@@ -73,6 +73,7 @@ bool Node::greet(Connection& connection) {
   connection.group = admitted->group;
   weigh_group(*admitted->group);
   connection.exchange.group = admitted->group->id;
+  connection.exchange.user = admitted->group->uid;
   strangers_.remove_if([&](const Stranger& stranger) { return stranger.peer == &connection; });
   connection.parser.introduce();
   return true;

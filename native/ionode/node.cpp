@@ -333,7 +333,12 @@ void Node::weigh_group(Group& group) {
   if (!group.known) return;
   const auto entry = weights_.find(public_name(group));
   const double weight = entry == weights_.end() ? 1.0 : entry->second;
-  scheduler_->weigh(group.id, weight);
+  scheduler_->weigh(group.uid, group.id, weight);
+}
+
+void Node::own(std::vector<SubordinateIds> ids) {
+  const std::lock_guard lock(mutex_);
+  subordinate_ids_ = std::move(ids);
 }
 
 Measurement Node::measure() {
@@ -349,7 +354,7 @@ Measurement Node::measure() {
                        {}};
   for (const auto& [key, group] : sessions_.groups()) {
     measured.groups[public_name(*group)] += group->bytes;
-    measured.in_service[public_name(*group)] += scheduler_->in_service(group->id);
+    measured.in_service[public_name(*group)] += scheduler_->in_service(group->uid, group->id);
   }
   return measured;
 }

@@ -25,9 +25,9 @@
 #include "caller.hpp"
 #include "calls.hpp"
 #include "connection.hpp"
-#include "fair_queue.hpp"
 #include "observer.hpp"
 #include "sessions.hpp"
+#include "user_queue.hpp"
 
 namespace penstock {
 
@@ -65,6 +65,13 @@ struct NodeOptions {
   Time patience = 30'000'000'000;  // with a client that does not read its reply
 };
 
+// User ids that a user's containers may run as.
+struct SubordinateIds {
+  uid_t first;
+  uid_t count;
+  uid_t owner;
+};
+
 class Node : public std::enable_shared_from_this<Node> {
  public:
   explicit Node(const NodeOptions& options);
@@ -77,6 +84,8 @@ class Node : public std::enable_shared_from_this<Node> {
   void start();
   void configure(const Settings& settings, std::uint64_t stripe_size);
   void weigh(const std::map<std::string, double>& weights);
+  // Whose processes have other users' ids (/etc/subuid).
+  void own(std::vector<SubordinateIds> ids);
   Measurement measure();
   // The metrics since the last call.
   Observation observe();
@@ -152,6 +161,7 @@ class Node : public std::enable_shared_from_this<Node> {
   void accept_clients(int listener);
   void welcome(int listener, int descriptor);
   void bound_strangers(const Origin& origin);
+  uid_t owner_of(uid_t uid) const;
   void input(Connection& connection, std::uint32_t events);
   void read(Connection& connection);
   static ssize_t receive(Connection& connection);
@@ -218,7 +228,8 @@ class Node : public std::enable_shared_from_this<Node> {
   std::uint64_t stripe_size_;
   StripeMap stripes_;  // of files whose layout the file system does not report
   std::map<std::string, double> weights_;
-  std::unique_ptr<FairQueue> scheduler_;
+  std::vector<SubordinateIds> subordinate_ids_;
+  std::unique_ptr<UserQueue> scheduler_;
   Permits permits_;
   std::deque<Exchange*> chores_;  // opens, closes, and what is answered without a call
   std::vector<std::shared_ptr<OpenFile>> left_files_;  // of sessions that ended

@@ -37,17 +37,17 @@ void Permits::answer(Permit& permit, std::uint32_t terms, std::uint32_t calls, s
 
 // What others waited for costs at least what places usually move: else who holds them and moves
 // little would be the next again and again.
-void Permits::charge_for_place(Permit& permit, FairQueue& queue, Time now) {
+void Permits::charge_for_place(Permit& permit, UserQueue& queue, Time now) {
   const Time since = std::exchange(permit.scarce_since, never);
   if (since == never) return;
   const double held = static_cast<double>(now - std::min(now, since)) / 1e9;
   const auto due = static_cast<std::uint64_t>(held * static_cast<double>(place_bytes_per_second));
   const std::uint64_t paid = permit.metered ? permit.used : permit.bytes;
-  if (due > paid) queue.charge(permit.group, due - paid);
+  if (due > paid) queue.charge(permit, due - paid);
 }
 
 // It has no credit any more, and no place in service.
-void Permits::release(Permit& permit, FairQueue& queue, Time now) {
+void Permits::release(Permit& permit, UserQueue& queue, Time now) {
   if (permit.state == Permit::State::hanging) {
     const auto user = hanging_.find(permit.uid);
     if (user != hanging_.end() && --user->second == 0) hanging_.erase(user);
@@ -56,15 +56,15 @@ void Permits::release(Permit& permit, FairQueue& queue, Time now) {
   }
   ++releases_;
   if (permit.metered && permit.used < permit.credit)
-    queue.refund(permit.group, permit.credit - permit.used);
+    queue.refund(permit, permit.credit - permit.used);
   charge_for_place(permit, queue, now);
-  queue.served(permit.group);
+  queue.served(permit);
   permit.state = Permit::State::idle;
   permit.credit = permit.used = 0;
 }
 
 bool Permits::ask(Permit& permit, const penstock_permit_message& question, const CreditRules& rules,
-                  FairQueue& queue, Time now) {
+                  UserQueue& queue, Time now) {
   permit.asked = question.number;
   // The kernel moves no more by one call, and what is charged must stay where doubles are exact.
   permit.wanted = std::min<std::uint64_t>(question.bytes, INT_MAX);
@@ -88,11 +88,11 @@ bool Permits::ask(Permit& permit, const penstock_permit_message& question, const
   return true;
 }
 
-void Permits::give_back(Permit& permit, std::uint32_t number, FairQueue& queue, Time now) {
+void Permits::give_back(Permit& permit, std::uint32_t number, UserQueue& queue, Time now) {
   if (permit.asked == number && permit.state != Permit::State::queued) release(permit, queue, now);
 }
 
-void Permits::leave(Permit& permit, FairQueue& queue, Time now) {
+void Permits::leave(Permit& permit, UserQueue& queue, Time now) {
   if (permit.state == Permit::State::queued) {
     permit.left = true;
   } else {
@@ -100,8 +100,8 @@ void Permits::leave(Permit& permit, FairQueue& queue, Time now) {
   }
 }
 
-void Permits::grant(const Batch& batch, const CreditRules& rules, FairQueue& queue, Time now) {
-  queue.also_in_service(batch.front()->group, static_cast<std::uint32_t>(batch.size()) - 1);
+void Permits::grant(const Batch& batch, const CreditRules& rules, UserQueue& queue, Time now) {
+  queue.also_in_service(*batch.front(), static_cast<std::uint32_t>(batch.size()) - 1);
   const bool contended = queue.size() > 0 || now < contended_until_;
   for (Request* request : batch) {
     Permit& permit = static_cast<Permit&>(*request);
@@ -119,7 +119,7 @@ void Permits::grant(const Batch& batch, const CreditRules& rules, FairQueue& que
     if (!rules.each_call) {
       calls = PENSTOCK_CALLS_KEPT;
       const Time recent = now - std::min(now, contention_lasts);
-      const double share = queue.relative_weight(permit.group, recent);
+      const double share = queue.relative_weight(permit, recent);
       const auto fair = static_cast<std::uint64_t>(static_cast<double>(quantum) * share);
       const std::uint64_t more = std::min(2 * permit.generous, most_generous);
       bytes = std::max(bytes, contended ? fair : std::max(quantum, more));
@@ -132,20 +132,20 @@ void Permits::grant(const Batch& batch, const CreditRules& rules, FairQueue& que
     permit.seen = load(permit.page->calls_made);
     permit.since = now;
     permit.until = now + lasts;
-    if (permit.metered && bytes > permit.bytes) queue.charge(permit.group, bytes - permit.bytes);
+    if (permit.metered && bytes > permit.bytes) queue.charge(permit, bytes - permit.bytes);
     answer(permit, permit.metered ? PENSTOCK_METERED : 0, calls, bytes, permit.until);
   }
 }
 
 // The client marks a call first and looks for a recall then; we recall first and look then.
-bool Permits::take_back(Permit& permit, FairQueue& queue, Time now) {
+bool Permits::take_back(Permit& permit, UserQueue& queue, Time now) {
   store(permit.page->recalled, permit.asked, std::memory_order_seq_cst);
   if (load(permit.page->in_call, std::memory_order_seq_cst) != 0) return false;
   release(permit, queue, now);
   return true;
 }
 
-void Permits::recall(FairQueue& queue, Time now) {
+void Permits::recall(UserQueue& queue, Time now) {
   contended_until_ = now + contention_lasts;
   // `release` takes out of the set.
   const std::vector<Permit*> holders(held_.begin(), held_.end());
@@ -161,7 +161,7 @@ Time Permits::look_at(bool places_taken) const {
   return places_taken ? std::min(looked_ + idle_after, beat) : beat;
 }
 
-void Permits::look(bool places_taken, FairQueue& queue, Time now) {
+void Permits::look(bool places_taken, UserQueue& queue, Time now) {
   if (now >= beat_ + beat_every) {
     beat_ = now;
     for (Permit* permit : queued_)

@@ -21,10 +21,10 @@
 
 #include <sys/types.h>
 
-#include "fair_queue.hpp"
 #include "permit.h"
 #include "quota.hpp"
 #include "scheduler.hpp"
+#include "user_queue.hpp"
 
 namespace penstock {
 
@@ -52,6 +52,7 @@ struct Permit : Request {
   Permit(Caller& caller, penstock_permit& page, uid_t uid, Quota::Share share = {})
       : caller(&caller), page(&page), uid(uid), share(std::move(share)) {
     permit = true;
+    user = uid;
   }
 
   Caller* const caller;
@@ -94,31 +95,31 @@ class Permits {
 
   // A thread asks; its credit, if it has one, is given back. True: the permit is to be queued.
   bool ask(Permit& permit, const penstock_permit_message& question, const CreditRules& rules,
-           FairQueue& queue, Time now);
-  void give_back(Permit& permit, std::uint32_t number, FairQueue& queue, Time now);
+           UserQueue& queue, Time now);
+  void give_back(Permit& permit, std::uint32_t number, UserQueue& queue, Time now);
   // Its process has gone.
-  void leave(Permit& permit, FairQueue& queue, Time now);
+  void leave(Permit& permit, UserQueue& queue, Time now);
 
   // The queue gave these: answer them.
-  void grant(const Batch& batch, const CreditRules& rules, FairQueue& queue, Time now);
+  void grant(const Batch& batch, const CreditRules& rules, UserQueue& queue, Time now);
 
   // Somebody waits for a place, and none is free: take back what is not in use.
-  void recall(FairQueue& queue, Time now);
+  void recall(UserQueue& queue, Time now);
 
   std::size_t held() const { return held_.size(); }
   // Places that were given back, ever.
   std::uint64_t releases() const { return releases_; }
   // When to call `look`; never while nobody waits.
   Time look_at(bool places_taken) const;
-  void look(bool places_taken, FairQueue& queue, Time now);
+  void look(bool places_taken, UserQueue& queue, Time now);
 
   // New entries of the permit's page, oldest first. Returns how many were overwritten before.
   std::uint64_t collect(Permit& permit, const std::function<void(const Called&)>& each) const;
 
  private:
-  void charge_for_place(Permit& permit, FairQueue& queue, Time now);
-  void release(Permit& permit, FairQueue& queue, Time now);
-  bool take_back(Permit& permit, FairQueue& queue, Time now);
+  void charge_for_place(Permit& permit, UserQueue& queue, Time now);
+  void release(Permit& permit, UserQueue& queue, Time now);
+  bool take_back(Permit& permit, UserQueue& queue, Time now);
   void answer(Permit& permit, std::uint32_t terms, std::uint32_t calls, std::uint64_t bytes,
               Time until) const;
 

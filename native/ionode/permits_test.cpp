@@ -85,7 +85,7 @@ struct Desk {
   }
 
   CreditRules rules;
-  std::unique_ptr<FairQueue> queue;
+  std::unique_ptr<UserQueue> queue;
   Permits permits;
   std::vector<std::unique_ptr<penstock_permit>> pages;
   std::vector<std::unique_ptr<Permit>> permits_of;
@@ -116,7 +116,7 @@ void bytes_are_by_weight() {
   const std::array<double, 4> weights{1, 1, 2, 4};
   std::array<std::uint64_t, 4> moved{};
   for (std::uint64_t job = 0; job < 4; ++job) {
-    desk.queue->weigh(job, weights[job]);
+    desk.queue->weigh(1, job, weights[job]);
     for (int k = 0; k < 4; ++k) desk.ask(desk.thread(job), 4096);
   }
   for (int round = 0; round < 400; ++round) {
@@ -217,7 +217,7 @@ void who_leaves_gives_back() {
   desk.serve();
   CHECK(desk.answered(third) && !desk.answered(second_one) && desk.permits.held() == 1);
   desk.permits.leave(*desk.permits_of[third], *desk.queue, desk.now);
-  CHECK(desk.permits.held() == 0 && desk.queue->in_service(3) == 0);
+  CHECK(desk.permits.held() == 0 && desk.queue->in_service(1, 3) == 0);
 }
 
 // Those that wait see that the I/O node lives, and nothing is due where nobody waits.

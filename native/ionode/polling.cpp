@@ -158,7 +158,9 @@ void Node::welcome(int listener, int descriptor) {
   uid_t uid = own_uid_;
   bool known = !draining_;
   if (local) {
-    known = known && peer_user(descriptor, uid) && (options_.all_users || uid == own_uid_);
+    known = known && peer_user(descriptor, uid);
+    uid = owner_of(uid);
+    known = known && (options_.all_users || uid == own_uid_);
     origin = origin_of_user(uid);
   } else {
     const int yes = 1;
@@ -192,6 +194,14 @@ void Node::welcome(int listener, int descriptor) {
     ++counts_.refused;
     local ? doom(static_cast<Caller&>(*peer)) : doom(static_cast<Connection&>(*peer));
   }
+}
+
+// Who has subordinate ids has one user's part with all of them.
+uid_t Node::owner_of(uid_t uid) const {
+  for (const SubordinateIds& ids : subordinate_ids_) {
+    if (uid >= ids.first && uid - ids.first < ids.count) return ids.owner;
+  }
+  return uid;
 }
 
 // Who connects and says nothing goes when others of the same origin come: a client that means it

@@ -27,10 +27,11 @@ struct Request {
   std::uint64_t offset = 0;
   std::uint32_t bytes = 0;   // none of a sync
   std::uint32_t server = 0;  // the storage target of its first byte, by the stripe map
-  std::uint64_t group = 0;   // whose share it counts against
+  std::uint64_t group = 0;   // the job whose share it counts against
   Kind kind = Kind::write;
   bool permit = false;       // asks for permission; others are done by the I/O node itself
-  std::uint64_t number = 0;  // given by FairQueue::add: the order of arrival, also where clocks tie
+  std::uint64_t user = 0;    // the job's
+  std::uint64_t number = 0;  // given by UserQueue::add: the order of arrival, also where clocks tie
 
   std::uint64_t end() const { return offset + bytes; }
 };
@@ -118,10 +119,10 @@ class Scheduler {
 // By name, or std::invalid_argument.
 Shares shares_named(const std::string& name);
 
-class FairQueue;
+class UserQueue;
 
-// The fair queue over schedulers of that name (fair_queue.hpp), or std::invalid_argument.
-std::unique_ptr<FairQueue> make_scheduler(const Settings& settings);
+// The fair queue over schedulers of that name (user_queue.hpp), or std::invalid_argument.
+std::unique_ptr<UserQueue> make_scheduler(const Settings& settings);
 
 // In the order in which they are listed to people.
 const std::vector<std::string>& scheduler_names();

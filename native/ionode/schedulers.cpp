@@ -3,7 +3,6 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "fair_queue.hpp"
 #include "schedulers/aioli.hpp"
 #include "schedulers/fifo.hpp"
 #include "schedulers/hbrr.hpp"
@@ -11,13 +10,14 @@
 #include "schedulers/sjf.hpp"
 #include "schedulers/time_order.hpp"
 #include "schedulers/twins.hpp"
+#include "user_queue.hpp"
 
 namespace penstock {
 namespace {
 
 struct Named {
   std::string_view name;
-  FairQueue::Make make;
+  std::unique_ptr<Scheduler> (*make)(const Settings&);
 };
 
 template <class Of>
@@ -40,7 +40,7 @@ constexpr Named KINDS[] = {
 
 }  // namespace
 
-std::unique_ptr<FairQueue> make_scheduler(const Settings& settings) {
+std::unique_ptr<UserQueue> make_scheduler(const Settings& settings) {
   constexpr std::uint64_t largest_quantum = std::uint64_t{1} << 40;
   if (settings.window == 0) throw std::invalid_argument("a window needs a length");
   if (settings.servers == 0) throw std::invalid_argument("there must be a storage server");
@@ -48,7 +48,7 @@ std::unique_ptr<FairQueue> make_scheduler(const Settings& settings) {
     throw std::invalid_argument("a quantum has from 1 byte to 1 TiB");
   }
   for (const Named& kind : KINDS) {
-    if (kind.name == settings.scheduler) return std::make_unique<FairQueue>(settings, kind.make);
+    if (kind.name == settings.scheduler) return std::make_unique<UserQueue>(settings, kind.make);
   }
   throw std::invalid_argument("unknown scheduler '" + settings.scheduler + "'");
 }

@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "fair_queue.hpp"
 #include "stripe_map.hpp"
+#include "user_queue.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,10 +25,12 @@ class Owning {
   explicit Owning(const Settings& settings) : queue_(make_scheduler(settings)) {}
 
   void add(std::uint64_t id, Time arrived, std::uint64_t file, const std::string& kind,
-           std::uint64_t offset, std::uint32_t bytes, std::uint32_t server, std::uint64_t group) {
+           std::uint64_t offset, std::uint32_t bytes, std::uint32_t server, std::uint64_t group,
+           std::uint64_t user) {
     if (kind == "sync" && bytes != 0) throw std::invalid_argument("a sync has no bytes");
     auto request = std::make_unique<Request>(
         Request{arrived, file, offset, bytes, server, group, kind_of(kind)});
+    request->user = user;
     queue_->add(*request);
     ids_.emplace(request.get(), id);
     requests_.emplace(request.get(), std::move(request));
@@ -36,8 +38,15 @@ class Owning {
 
   std::vector<std::uint64_t> take(Time now) { return give_back(queue_->take(now)); }
   std::vector<std::uint64_t> drain() { return give_back(queue_->drain()); }
-  void served(std::uint64_t group) { queue_->served(group); }
-  void weigh(std::uint64_t group, double weight) { queue_->weigh(group, weight); }
+  void served(std::uint64_t group, std::uint64_t user) {
+    Request of_job;
+    of_job.group = group;
+    of_job.user = user;
+    queue_->served(of_job);
+  }
+  void weigh(std::uint64_t group, double weight, std::uint64_t user) {
+    queue_->weigh(user, group, weight);
+  }
   std::size_t size() const { return queue_->size(); }
   std::size_t groups() const { return queue_->groups(); }
 
@@ -64,7 +73,7 @@ class Owning {
     return ids;
   }
 
-  std::unique_ptr<FairQueue> queue_;
+  std::unique_ptr<UserQueue> queue_;
   std::unordered_map<const Request*, std::uint64_t> ids_;
   std::unordered_map<const Request*, std::unique_ptr<Request>> requests_;
 };
@@ -105,12 +114,12 @@ NB_MODULE(_schedulers, m) {
           "quantum"_a = Settings{}.quantum, "aggregation"_a = Settings{}.aggregation,
           "servers"_a = Settings{}.servers, "io_node"_a = Settings{}.io_node, "shares"_a = "bytes")
       .def("add", &Owning::add, "id"_a, "arrived"_a, "file"_a, "kind"_a, "offset"_a, "bytes"_a,
-           "server"_a = 0, "group"_a = 0)
+           "server"_a = 0, "group"_a = 0, "user"_a = 0)
       .def("take", &Owning::take, "now"_a)
-      .def("served", &Owning::served, "group"_a)
+      .def("served", &Owning::served, "group"_a, "user"_a = 0)
       .def("ready_at", &Owning::ready_at, "now"_a)
       .def("drain", &Owning::drain)
-      .def("weigh", &Owning::weigh, "group"_a, "weight"_a)
+      .def("weigh", &Owning::weigh, "group"_a, "weight"_a, "user"_a = 0)
       .def("__len__", &Owning::size)
       .def_prop_ro("groups", &Owning::groups);
 }

@@ -12,8 +12,8 @@
 #include <set>
 
 #include "check.hpp"
-#include "fair_queue.hpp"
 #include "stripe_map.hpp"
+#include "user_queue.hpp"
 
 namespace {
 
@@ -35,7 +35,7 @@ using namespace penstock;
 
 namespace {
 
-std::unique_ptr<FairQueue> named(const std::string& name, std::uint32_t io_node = 0) {
+std::unique_ptr<UserQueue> named(const std::string& name, std::uint32_t io_node = 0) {
   Settings settings;
   settings.scheduler = name;
   settings.window = 10;
@@ -147,7 +147,7 @@ void shares_follow_weights() {
   std::mt19937 random(3);
   const double weight[] = {1.0, 2.5, 4.0};
   auto queue = named("time-order");
-  for (std::uint64_t group = 0; group < 3; ++group) queue->weigh(group, weight[group]);
+  for (std::uint64_t group = 0; group < 3; ++group) queue->weigh(0, group, weight[group]);
   std::deque<Request> requests;
   const auto feed = [&](std::uint64_t group) {
     requests.push_back(at(1'000'000 * requests.size(), 1 + random() % 60'000));
@@ -208,7 +208,7 @@ void groups_are_forgotten() {
     queue->add(requests.back());
     if (group % 3 == 2) {
       for (Batch batch = queue->take(0); !batch.empty(); batch = queue->take(0)) {
-        queue->served(batch.front()->group);
+        queue->served(*batch.front());
       }
     }
   }
@@ -235,7 +235,7 @@ void concurrency_follows_weights() {
     queue->add(requests.back());  // whoever is served asks again
   };
   const auto arrive = [&](std::uint64_t group) {
-    queue->weigh(group, weight[group]);
+    queue->weigh(0, group, weight[group]);
     for (std::uint32_t k = 0; k < depth; ++k) {
       requests.push_back(at(0, 1 + random() % 60'000));
       requests.back().group = group;
@@ -244,24 +244,27 @@ void concurrency_follows_weights() {
   };
   arrive(0);
   while (serving.size() < depth) take();
-  CHECK(queue->in_service(0) == depth);
+  CHECK(queue->in_service(0, 0) == depth);
   arrive(1);
   arrive(2);
   for (int step = 0; step < 4000; ++step) {
     const std::size_t k = random() % serving.size();
-    queue->served(serving[k]);
+    Request of_job;
+    of_job.group = serving[k];
+    queue->served(of_job);
     serving.erase(serving.begin() + static_cast<std::ptrdiff_t>(k));
     if (step == 2000) {  // to another queue while requests are in service
       const std::vector<Request*> queued = queue->drain();
       auto next = make_scheduler(settings);
-      for (std::uint64_t group = 0; group < 3; ++group) next->weigh(group, weight[group]);
+      for (std::uint64_t group = 0; group < 3; ++group) next->weigh(0, group, weight[group]);
       next->take_over(*queue);
       for (Request* request : queued) next->add(*request);
       queue = std::move(next);
     }
     take();
     if (step < 500) continue;
-    CHECK(queue->in_service(0) == 4 && queue->in_service(1) == 8 && queue->in_service(2) == 16);
+    CHECK(queue->in_service(0, 0) == 4 && queue->in_service(0, 1) == 8 &&
+          queue->in_service(0, 2) == 16);
   }
 }
 

@@ -65,7 +65,7 @@ bool Node::is_held_back(const Origin& origin) const {
 }
 
 void Node::hold_back(const Batch& batch) {
-  scheduler_->served(batch.front()->group);
+  scheduler_->served(*batch.front());
   for (Request* request : batch) {
     auto& exchange = static_cast<Exchange&>(*request);
     held_back_[exchange.connection->origin].push_back(&exchange);
@@ -179,7 +179,7 @@ void Node::serve_batch(Lock& lock, const Batch& batch) {
 
   lock.lock();
   end_service(service);
-  scheduler_->served(batch[0]->group);
+  scheduler_->served(*batch[0]);
   if (took >= worth_holding && anticipates(settings_.scheduler)) {
     held_until_ = began + took + std::min<Time>(took / 8, longest_hold);
     returning_ = static_cast<std::uint32_t>(batch.size());

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parity.reference import schedulers
-from parity.reference.fair_queue import SHARES, FairQueue
+from parity.reference.fair_queue import SHARES, UserQueue
 from parity.reference.schedulers import Request, Settings
 
 from penstock.errors import InputError
@@ -43,13 +43,15 @@ class Native:
         self.ready_at, self.drain = self.queue.ready_at, self.queue.drain
 
     def add(self, r: Request) -> None:
-        self.queue.add(r.id, r.arrived, r.file, r.kind, r.offset, r.bytes, r.server, r.group)
+        self.queue.add(
+            r.id, r.arrived, r.file, r.kind, r.offset, r.bytes, r.server, r.group, r.user
+        )
 
     def take(self, now: int) -> list[int]:
         return self.queue.take(now)
 
 
-class Twin(FairQueue):
+class Twin(UserQueue):
     """The twin, whose batches are told by number."""
 
     def take(self, now: int) -> list[int]:  # type: ignore[override]
@@ -73,13 +75,16 @@ class Traffic:
 
     files: int
     groups: int
+    users: int  # each has the groups whose numbers leave its own as remainder
     extents: int  # how many places requests may begin at
     kinds: tuple[str, ...]
     passed: tuple[int, ...]
     length: int
     seed: int
 
-    def operations(self) -> Iterator[tuple[int, Request | tuple[int, float] | int | None]]:
+    def operations(
+        self,
+    ) -> Iterator[tuple[int, Request | tuple[int, float, int] | tuple[int, int] | None]]:
         """Yield the time and what is added, weighed, served (a group), or, if nothing, taken."""
         random, now = Random(self.seed), 0
         for number in range(self.length):
@@ -87,12 +92,15 @@ class Traffic:
             dice = random.random()
             if dice < 0.03:
                 weight = random.choice([0.1, 0.5, 1.0, 3.0])
-                yield now, (random.randrange(self.groups), weight)
+                group = random.randrange(self.groups)
+                yield now, (group, weight, group % self.users)
             elif dice > 0.8:
-                yield now, random.randrange(self.groups)
+                group = random.randrange(self.groups)
+                yield now, (group, group % self.users)
             elif dice < 0.45 or number < self.length // 4:
                 kind = random.choice(self.kinds)
                 sized = kind != "sync"
+                group = random.randrange(self.groups)
                 yield (
                     now,
                     Request(
@@ -103,7 +111,8 @@ class Traffic:
                         offset=sized * GRAIN * random.randrange(self.extents),
                         bytes=sized * GRAIN * random.choice([1, 1, 1, 2, 3, 9, 0]),
                         server=random.randrange(5),
-                        group=random.randrange(self.groups),
+                        group=group,
+                        user=group % self.users,
                     ),
                 )
             else:
@@ -113,7 +122,8 @@ class Traffic:
 TRAFFIC = st.builds(
     Traffic,
     files=st.integers(1, 4),
-    groups=st.sampled_from([1, 1, 2, 3]),
+    groups=st.sampled_from([1, 1, 2, 3, 5]),
+    users=st.integers(1, 3),
     extents=st.integers(1, 40),
     kinds=st.sampled_from([("write",), ("read",), ("read", "write", "write", "sync"), ("sync",)]),
     passed=st.sampled_from([(0,), (0, 1, 4), (0, 13, 150), (0, 0, 0, schedulers.LONGEST_WAIT)]),
@@ -135,17 +145,17 @@ def test_native_scheduler_does_what_its_twin_does(
             native.add(operation)
             twin.add(operation)
             waiting.append(operation.id)
-        elif isinstance(operation, int):
-            native.served(operation)
-            twin.served(operation)
-        elif operation is not None:
-            native.weigh(*operation)
-            twin.weigh(*operation)
-        else:
+        elif operation is None:
             assert native.ready_at(now) == twin.ready_at(now)
             batch = native.take(now)
             assert batch == twin.take(now)
             waiting = [number for number in waiting if number not in batch]
+        elif len(operation) == 2:
+            native.served(*operation)
+            twin.served(*operation)
+        else:
+            native.weigh(*operation)
+            twin.weigh(*operation)
     assert native.drain() == waiting  # the rest, in the order of arrival
 
 
@@ -372,6 +382,32 @@ def test_fair_queue_serves_backlogged_groups_by_weight(implementation: Implement
 
 
 @IMPLEMENTATIONS
+@pytest.mark.parametrize("shares", SHARES)
+def test_users_share_before_their_jobs_do(implementation: Implementation, shares: str) -> None:
+    # User 1 has nineteen jobs of weight 1, one of weight 2, all there first; user 2 has one of
+    # weight 1: twice as much for user 1, and for its heavy job twice as much as for each other.
+    many = 20
+    added = [
+        write(1000 * job + k, bytes=4096, file=job, group=job, user=1 + job // many)
+        for job in range(many + 1)
+        for k in range(300)
+    ]
+    queue = queue_of(implementation, "fifo", Settings(shares=shares), added)
+    queue.weigh(0, 2.0, 1)
+    turns = []
+    serving: list[int] = []
+    for _ in range(630):
+        if len(serving) == 63:  # those that are in service longest end first
+            job = serving.pop(0)
+            queue.served(job, 1 + job // many)
+        serving.append(queue.take(0)[0] // 1000)
+        turns.append(serving[-1])
+    assert abs(turns.count(many) - 210) <= 3
+    assert abs(turns.count(0) - 40) <= 3
+    assert all(abs(turns.count(job) - 20) <= 3 for job in range(1, many))
+
+
+@IMPLEMENTATIONS
 def test_concurrency_is_by_weight_and_whoever_is_alone_has_all(
     implementation: Implementation,
 ) -> None:
@@ -433,13 +469,13 @@ def test_wrong_settings_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown scheduler 'twin'"):
         _schedulers.Scheduler("twin")
     with pytest.raises(InputError, match="did you mean 'twins'"):
-        FairQueue("twin", Settings())
+        UserQueue("twin", Settings())
     with pytest.raises(ValueError, match="not of 'byte'"):
         _schedulers.Scheduler("fifo", shares="byte")
     with pytest.raises(InputError, match="did you mean 'bytes'"):
-        FairQueue("fifo", Settings(shares="byte"))
+        UserQueue("fifo", Settings(shares="byte"))
     for weight in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="above zero"):
             _schedulers.Scheduler("fifo").weigh(1, weight)
         with pytest.raises(InputError, match="above zero"):
-            FairQueue("fifo", Settings()).weigh(1, weight)
+            UserQueue("fifo", Settings()).weigh(1, weight)

@@ -43,7 +43,9 @@ class RealNode:
         file_size: int | None = None,
         descriptors: int | None = None,
         environment: Mapping[str, str] | None = None,
+        in_place_of: Mapping[Path, Path] | None = None,
     ) -> None:
+        """Start one; it sees the files `in_place_of` those of the host."""
         self.folder, self.control = folder, folder / f"node{number}.control"
         self.socket = folder / f"node{number}.sock"
         self.node = messages.Node(number=number, id=1000 + number, address=str(self.socket))
@@ -54,6 +56,9 @@ class RealNode:
             options += ("--listen", "127.0.0.1:0", "--token-file", str(token))
             options += ("--root", str(carries))
         command = [sys.executable, "-m", "penstock.cli"] if user is None else _as_user(user)
+        for of_host, file in (in_place_of or {}).items():
+            mounts = f'mount --bind {file} {of_host}; exec "$@"'
+            command = ["unshare", "--mount", "sh", "-ec", mounts, "sh", *command]
         if descriptors is not None:
             command = ["prlimit", f"--nofile={descriptors}:{descriptors}", *command]
         command += ["ionode", "--with-parent"]

@@ -31,6 +31,7 @@ class Request:
     bytes: int = 0
     server: int = 0
     group: int = 0
+    user: int = 0
     number: int = 0  # given by the fair queue: the order of arrival
 
     @property

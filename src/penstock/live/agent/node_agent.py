@@ -38,7 +38,7 @@ from penstock.live.protocol.hook_messages import (
 from penstock.live.protocol.preload import readable_by_all, with_asan
 from penstock.live.protocol.site_key import RemoteController, SiteKey
 from penstock.live.protocol.state_directory import StateDirectory, hold_lock, write_holder
-from penstock.live.protocol.users import peer_credentials
+from penstock.live.protocol.users import SubordinateIds, peer_credentials
 from penstock.live.protocol.visitors import Visitors
 from penstock.printable import printable
 
@@ -81,6 +81,7 @@ class NodeAgent:
         self._find_ended = find_ended
         self._reap_interval = reap_interval
         self._visitors = Visitors(silent_seconds=request_timeout)
+        self._subordinate_ids = SubordinateIds()
         self._locks = [asyncio.Lock() for _ in range(64)]  # one request of a job at a time
 
     async def serve(self, ready: Callable[[], object]) -> None:
@@ -146,6 +147,8 @@ class NodeAgent:
         """
         with suppress(OSError, ValueError), closing(writer):
             _, uid = peer_credentials(writer.get_extra_info("socket"))
+            if self._subordinate_ids.owner(uid) is not None:
+                return  # one user must not connect as thousands
             with self._visitors.visiting(uid, writer.transport.abort):
                 text = await self._visitors.line(reader)
             writer.write(client.encode_line(await answer(text, uid)))

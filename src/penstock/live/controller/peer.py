@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock.errors import InputError
 from penstock.live.protocol.client import FullError
-from penstock.live.protocol.users import name_of, peer_credentials, uid_of
+from penstock.live.protocol.users import SubordinateIds, name_of, peer_credentials, uid_of
 from penstock.printable import printable
 
 LINES, WITHIN = 20, 60.0
@@ -129,18 +129,27 @@ class Quotas:
     The deployment's own user may have all of them.
     """
 
-    def __init__(self, user_jobs: int = 0, descriptors: int | None = None) -> None:
+    def __init__(
+        self,
+        user_jobs: int = 0,
+        descriptors: int | None = None,
+        subordinate_ids: SubordinateIds | None = None,
+    ) -> None:
         if descriptors is None:
             descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.most = int(descriptors * CONNECTION_PART)
         self._per_host = self.most // 2
         self._user_jobs = user_jobs
+        self._subordinate_ids = subordinate_ids or SubordinateIds()
         self._own = name_of(os.geteuid())
         self._hosts: Counter[str] = Counter()
         self._users: Counter[str] = Counter()
 
     def enter(self, peer: Peer) -> None:
-        """Count a connection; FullError: there are too many."""
+        """Count a connection; FullError: there are too many. RefusedError: who has many ids."""
+        owner = None if peer.uid is None else self._subordinate_ids.owner(peer.uid)
+        if owner is not None:
+            raise RefusedError(f"{peer} is a subordinate id of {name_of(owner)}, who can connect")
         kept = 0 if peer.rules else self.most // KEPT_PART
         if self._hosts.total() >= self.most - kept:
             raise FullError(

@@ -52,10 +52,10 @@ class Session:
         self._applications = controller.application_requests(peer)
 
     def enter(self) -> messages.Failure | None:
-        """Count the connection; return the answer if there are too many."""
+        """Count the connection; return the answer if it is refused."""
         try:
             self._controller.quotas.enter(self._peer)
-        except FullError as error:
+        except (FullError, RefusedError) as error:
             return self._refusal(error)
         self._inside = True
         if not self._peer.is_trusted:

@@ -28,7 +28,7 @@ from penstock.live.ionode.registration import Registration
 from penstock.live.protocol import messages, shared_page
 from penstock.live.protocol.process import end_with_parent, raise_descriptor_limit
 from penstock.live.protocol.site_key import RemoteController
-from penstock.live.protocol.users import name_of
+from penstock.live.protocol.users import SubordinateIds, name_of
 
 Control = (
     messages.Settings
@@ -44,6 +44,8 @@ MOST_JOBS = 4096
 DRAIN_TIMEOUT = 10.0
 """Seconds for clients to become idle after a signal or Stop."""
 
+SUBORDINATE_IDS_INTERVAL = 30.0
+"""Seconds between looks at /etc/subuid."""
 _NOBODY = (65534, 65534)
 _POOLS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 """How large pools of threads are that libraries start when they are imported."""
@@ -194,6 +196,7 @@ class _Server:
         )
         self._options.control.chmod(stat.S_IRUSR | stat.S_IWUSR)
         self._give_up_privileges()
+        following = asyncio.create_task(self._follow_subordinate_ids())
         self._node.start()
         announce(
             messages.Node(
@@ -207,6 +210,7 @@ class _Server:
         self._register(port)
         await self._ended.wait()
         drained = await self._draining if self._draining is not None else True
+        following.cancel()
         server.close()
         if not await asyncio.to_thread(self._node.stop):
             # A call that never returns (a hung file system) blocks its thread forever.
@@ -224,6 +228,15 @@ class _Server:
         _ionode.give_up_privileges(user, group)
         if self._options.with_parent:
             end_with_parent(signal.SIGTERM)  # a change of user forgets it
+
+    async def _follow_subordinate_ids(self) -> None:
+        """Tell the data threads, which can read no such file, whose a process of a container is."""
+        ids, known = SubordinateIds(), None
+        while True:
+            if (ranges := ids.ranges) != known:
+                known = ranges
+                self._node.own([(entry.first, entry.count, entry.owner) for entry in ranges])
+            await asyncio.sleep(SUBORDINATE_IDS_INTERVAL)
 
     def _listen_tcp(self) -> int:
         remote = self._options.remote

@@ -5,6 +5,8 @@ import pwd
 import socket
 import struct
 from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from penstock.errors import InputError
@@ -69,3 +71,56 @@ def canonical_user(user: str, others: Collection[str] = ()) -> str:
     matches = difflib.get_close_matches(user, sorted(names), n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(map(repr, matches))}?" if matches else "check the name"
     raise UnknownUserError(f"there is no user {user!r} on the controller's host; {hint}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubordinateRange:
+    """User ids that a user's containers may run as."""
+
+    first: int
+    count: int
+    owner: int
+
+
+class SubordinateIds:
+    """The user ids that belong to users of this host (`/etc/subuid`), but for root's.
+
+    Who may run processes as 65,536 users must not have the connections, jobs and turns of as many.
+    """
+
+    def __init__(self, path: Path = Path("/etc/subuid")) -> None:
+        self._path = path
+        self._state: tuple[int, int, int] | None = None
+        self._ranges: tuple[SubordinateRange, ...] = ()
+
+    @property
+    def ranges(self) -> tuple[SubordinateRange, ...]:
+        """The ranges; the file is read again when it has changed."""
+        try:
+            found = self._path.stat()
+            state = (found.st_ino, found.st_mtime_ns, found.st_size)
+            if state != self._state:
+                lines = self._path.read_text(errors="replace").splitlines()
+                self._ranges = tuple(entry for line in lines if (entry := _range(line)) is not None)
+                self._state = state
+        except OSError:
+            self._state, self._ranges = None, ()
+        return self._ranges
+
+    def owner(self, uid: int) -> int | None:
+        """Return whose subordinate id that is, or None for an id of its own."""
+        for entry in self.ranges:
+            if 0 <= uid - entry.first < entry.count and name_of(uid) == str(uid):
+                return entry.owner
+        return None
+
+
+def _range(line: str) -> SubordinateRange | None:
+    """Return the range that a line of subuid(5) gives a user other than root, or None."""
+    parts = line.strip().split(":")
+    if len(parts) != 3:
+        return None
+    owner, first, count = max(uid_of(parts[0]), _number(parts[0])), *map(_number, parts[1:])
+    if owner <= 0 or first < 0 or count <= 0:
+        return None
+    return SubordinateRange(first=first, count=count, owner=owner)
