@@ -9,7 +9,7 @@ all optional:
     ior, mdtest      the programs of IOR, which run under mpirun
     NAME.version     what is printed as the version of NAME, or NAME/version
 
-fio and CPython's tests (Debian: libpython3-testsuite) are those of the system. Every case runs in a
+fio and CPython's tests (Debian: libpython3.11-testsuite) are those of the system. Every case runs in a
 directory of its own. One that ends otherwise than plainly runs again both ways: what then differs
 again is a difference, what does not is named unsteady. Ends with 1 where there is a difference.
 """
@@ -190,7 +190,7 @@ def cpython(_: Path) -> Suite:
     where = "import sys, test.support as s; print(sys.version.split()[0], s.__file__)"
     answer = subprocess.run([program, "-c", where], capture_output=True, text=True, check=False)
     if answer.returncode != 0:
-        raise NotHereError("CPython's tests are not installed (Debian: libpython3-testsuite)")
+        raise NotHereError("CPython's tests are not installed (Debian: libpython3.11-testsuite)")
     version, tests = answer.stdout.split()
     cases = [
         Case(
