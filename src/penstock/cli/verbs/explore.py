@@ -161,7 +161,7 @@ class Options(HostOptions):
             io_nodes=io_nodes,
             emulate=check_emulation(self.emulate, roots),
             settings=messages.Settings(**settings),
-            stripe=live_options.volume(self.stripe, "--stripe"),
+            stripe=live_options.stripe(self.stripe),
             attached=True,
         )
 

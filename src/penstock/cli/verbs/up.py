@@ -166,7 +166,7 @@ class Options:
             io_nodes=self.io_nodes,
             emulate=check_emulation(self.emulate, roots),
             settings=messages.Settings(**msgspec.structs.asdict(loaded.config.io_node)),
-            stripe=live_options.volume(self.stripe, "--stripe"),
+            stripe=live_options.stripe(self.stripe),
             config=with_absolute_paths(loaded.config),
             io_node=(*IO_NODE, "--all-users") if self.all_users else IO_NODE,
             store=self.store,
