@@ -280,10 +280,9 @@ def _why_zero(job: JobRecord, status: messages.Status) -> Iterator[str]:
     match job.zero_bytes_reason:
         case "not attached":
             yield (
-                "No process of it loaded the client library: its program is statically linked, or a "
-                "32-bit one, "
-                "or its environment was cleared (env -i), or it has other privileges than its "
-                "caller, or PENSTOCK_DISABLE=1 is set."
+                "No process of it loaded the client library: its program is statically linked, or "
+                "is a 32-bit one, or its environment was cleared (env -i), or it has other "
+                "privileges than its caller, or PENSTOCK_DISABLE=1 is set."
             )
         case "wrote elsewhere":
             files = show_count(job.counters.get("opens_elsewhere", 0), "file")
