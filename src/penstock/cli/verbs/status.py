@@ -103,7 +103,7 @@ def _show_jobs(jobs: Sequence[JobRecord], *, several_file_systems: bool) -> None
         "file systems": not several_file_systems,
         "granted": not transfers,
         "received": not transfers,
-        "waits": not any(job.waits for job in jobs),
+        "waits": not any(job.waits or _waits_now(job) for job in jobs),
         "fail-opens": not any(job.fail_opens for job in jobs),
         "0 bytes because": all(job.zero_bytes_reason is None for job in jobs),
     }
@@ -130,10 +130,19 @@ def _row(job: JobRecord) -> dict[str, str]:
         "granted": f"{job.share:.0%}" if job.doing == "transferring" else "-",
         "received": "-" if job.received is None else f"{job.received:.0%}",
         "fail-opens": f"{job.fail_opens:,}",
-        "waits": f"{job.waits:,} ({show_seconds(job.waited_seconds)})",
+        "waits": f"{job.waits:,} ({show_seconds(job.waited_seconds)})" + _present_wait(job),
         "0 bytes because": job.zero_bytes_reason or "",
         "command": " ".join(" ".join(job.command).split()),
     }
+
+
+def _waits_now(job: JobRecord) -> bool:
+    return _state(job) == "waiting" and job.since_seconds is not None
+
+
+def _present_wait(job: JobRecord) -> str:
+    """Say for how long a job has been waiting: calls are counted when they stop waiting."""
+    return f", now {show_seconds(job.since_seconds or 0.0)}" if _waits_now(job) else ""
 
 
 def _show_file_systems(file_systems: Sequence[FileSystemRecord]) -> None:

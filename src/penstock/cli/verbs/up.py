@@ -41,7 +41,8 @@ class Options:
             "--root",
             multiple=True,
             metavar="[NAME=]DIR",
-            help="A directory to manage: data calls on files below it go to I/O nodes. NAME is its "
+            help="A directory to manage: I/O nodes decide when data calls on files below it are "
+            "made. NAME is its "
             "file system; directories without one are on one file system. Repeatable.",
         ),
     ]
@@ -231,6 +232,9 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
     mixed = mixed_devices(deployment.file_systems)
     for warning in [*_doubtful_bandwidths(deployment), *([] if mixed is None else [mixed])]:
         echo(f"penstock: warning: {warning}", err=True)
+    if options.all_users and (closed := _closed(state.folder)) is not None:
+        warning = f"{closed} cannot be entered by other users, who then cannot run jobs here"
+        echo(f"penstock: warning: {warning}; give another --state", err=True)
     with live_options.launch_errors():
         launcher.up(deployment)
         if options.all_users:  # every user may reach the sockets, and nothing else
@@ -273,6 +277,17 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         echo(f"on other hosts: penstock run --controller {address} --key-file FILE ...")
     where = f"--state {quote(str(state.folder))} " if options.state else ""
     echo(f"run a job with: penstock run {where}-- COMMAND")
+
+
+def _closed(folder: Path) -> Path | None:
+    """Return the directory above a state directory that others cannot enter, if there is one."""
+    for above in reversed(folder.parents):
+        try:
+            if not above.stat().st_mode & 0o001:
+                return above
+        except OSError:  # it is made with the state directory
+            return None
+    return None
 
 
 def _places(deployment: Deployment) -> str:
