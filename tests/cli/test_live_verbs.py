@@ -109,8 +109,8 @@ def test_hints_are_listed_once(penstock: Any) -> None:
 def test_a_command_that_does_not_exist_is_told_in_json(penstock: Any) -> None:
     result = penstock("run", "--json", "--", "/nonexist")
     assert result.status == 127
-    told = json.loads(result.err.splitlines()[-1])
-    assert (told["status"], told["error"]) == (127, "/nonexist: No such file or directory")
+    summary = json.loads(result.err.splitlines()[-1])
+    assert (summary["status"], summary["error"]) == (127, "/nonexist: No such file or directory")
 
 
 def test_a_key_of_nobody_is_warned_of(penstock: Any) -> None:

@@ -61,8 +61,8 @@ class Knowledge:
         listed = show_count(phases, "remembered phase")
         if self.history.only_short:
             return (
-                f"nothing is known of its curve{least}, because its {listed} took less than 0.1 s "
-                "each, too short to measure; import a curve"
+                f"nothing is known of its curve{least}, because its {listed} took less than 0.1 s, "
+                "too short to measure; import a curve"
             )
         return (
             f"nothing is known of its curve{least}, because none of its {listed} was alone on the "

@@ -274,7 +274,7 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         echo(f"HTTP API at {url}")
         echo(f"dashboard: {url}/")
     if address:
-        echo(f"on other hosts: penstock run --controller {address} --key-file FILE ...")
+        echo(f"on other hosts: penstock run --controller {address} -- COMMAND (docs/live/hosts.md)")
     where = f"--state {quote(str(state.folder))} " if options.state else ""
     echo(f"run a job with: penstock run {where}-- COMMAND")
 

@@ -323,7 +323,8 @@ def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
     else:
         have, go = ("has", "go") if job.state == "running" else ("had", "went")
         yield f"It {have} no I/O nodes: its data calls {go} to the file system directly."
-    if job.pinned is None and (why := explain_allocation.barred(job, status)):
+    said = job.allocation is not None and job.allocation.reason == "unreachable"
+    if job.pinned is None and not said and (why := explain_allocation.barred(job, status)):
         yield f"{why}."
     yield from _permission(job, status)
     states = {node.number: node.state for node in status.io_nodes}
@@ -407,11 +408,15 @@ def _advice(job: JobRecord, status: messages.Status) -> str | None:
             f"It {verb} much under {status.policy}: 'penstock what-if STATE/records' compares it "
             "with other policies (STATE: the site's state directory)."
         )
-    if not job.io_nodes and job.pinned is None and explain_allocation.barred(job, status):
+    serving = {node.number for node in status.io_nodes if node.state == "serving"}
+    unserved = not job.forwarded_bytes and not serving.intersection(job.io_nodes)
+    if unserved and job.pinned is None and explain_allocation.barred(job, status):
         return (
             "Nothing is wrong: its turns and counts are those of every job. An I/O node of another "
             "host carries data for the user that it runs as (docs/live/hosts.md)."
         )
+    if unserved and job.io_nodes:
+        return "None of its I/O nodes serves now: 'penstock status' lists them."
     if job.direct_bytes > job.moved_bytes / 2 and job.io_nodes:
         goes = "went" if over else "goes"
         return (

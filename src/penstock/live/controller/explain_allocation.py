@@ -46,7 +46,7 @@ def allocation(job: JobRecord, status: messages.Status) -> Iterator[str]:
 
 
 def barred(job: JobRecord, status: messages.Status) -> str:
-    """Say which I/O nodes serve, and not this job; "": there is none."""
+    """Say which I/O nodes serve, but not this job; empty: no such I/O node."""
     serving = [node for node in status.io_nodes if node.state == "serving"]
     parts = []
     for user in sorted({node.user for node in serving if node.user and node.user != job.user}):
