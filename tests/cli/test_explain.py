@@ -355,6 +355,12 @@ def test_io_nodes_of_others_are_said_to_be_so(
         assert "carries data for the user that it runs as" in answer.advice
 
 
+def test_a_job_whose_io_nodes_are_down_is_sent_to_them() -> None:
+    down = [node(0, state="down"), node(1, state="not connected")]
+    advice = explain(status(job("x.9", direct_bytes=MIB), io_nodes=down), "x.9").advice
+    assert advice == "None of its I/O nodes serves now: 'penstock status' lists them."
+
+
 def test_a_job_that_no_io_node_serves_is_told_whom_they_serve() -> None:
     site = AllocationStatus(
         policy="size", placement="own", fallback="own", settle=1.0, moves=0, reasons={}

@@ -179,7 +179,9 @@ def _await_ready(state: StateDirectory, descriptor: int, seconds: float) -> None
     if isinstance(answer, messages.Failure):
         if answer.wrong_input:
             raise InputError(answer.error)
-        raise LaunchError(f"{answer.error}; {_log(state)}")
+        said = answer.error in state.log_tail()
+        more = f"see {state.log}" if said else _log(state)
+        raise LaunchError(f"{answer.error}; {more}")
 
 
 def _log(state: StateDirectory) -> str:
