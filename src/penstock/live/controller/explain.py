@@ -408,6 +408,10 @@ def _advice(job: JobRecord, status: messages.Status) -> str | None:
             f"It {verb} much under {status.policy}: 'penstock what-if STATE/records' compares it "
             "with other policies (STATE: the site's state directory)."
         )
+    return _advice_on_path(job, status)
+
+
+def _advice_on_path(job: JobRecord, status: messages.Status) -> str | None:
     serving = {node.number for node in status.io_nodes if node.state == "serving"}
     unserved = not job.forwarded_bytes and not serving.intersection(job.io_nodes)
     if unserved and job.pinned is None and explain_allocation.barred(job, status):
@@ -418,7 +422,7 @@ def _advice(job: JobRecord, status: messages.Status) -> str | None:
     if unserved and job.io_nodes:
         return "None of its I/O nodes serves now: 'penstock status' lists them."
     if job.direct_bytes > job.moved_bytes / 2 and job.io_nodes:
-        goes = "went" if over else "goes"
+        goes = "goes" if job.state == "running" else "went"
         return (
             f"Most of its data {goes} direct: docs/live/client-library.md lists the calls that do."
         )

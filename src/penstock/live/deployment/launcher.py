@@ -179,13 +179,16 @@ def _await_ready(state: StateDirectory, descriptor: int, seconds: float) -> None
     if isinstance(answer, messages.Failure):
         if answer.wrong_input:
             raise InputError(answer.error)
-        said = answer.error in state.log_tail()
-        more = f"see {state.log}" if said else _log(state)
-        raise LaunchError(f"{answer.error}; {more}")
+        raise LaunchError(f"{answer.error}; {_log(state, besides=answer.error)}")
 
 
-def _log(state: StateDirectory) -> str:
-    return f"the end of {state.log}: {state.log_tail() or 'nothing'}"
+def _log(state: StateDirectory, besides: str = "") -> str:
+    """Return the end of the log, without the lines that say what is said already."""
+    tail = state.log_tail()
+    lines = [line for line in tail.split(" | ") if not besides or besides not in line]
+    if tail and not lines:
+        return f"see {state.log}"
+    return f"the end of {state.log}: {' | '.join(lines) or 'nothing'}"
 
 
 def ask(
