@@ -105,7 +105,9 @@ class Options(HostOptions):
     stripe: Annotated[
         str | None,
         option(
-            "--stripe", metavar="SIZE", help="Stripe files over I/O nodes in pieces of this size."
+            "--stripe",
+            metavar="SIZE",
+            help="Stripe files over I/O nodes in pieces of this size, a multiple of 64 KiB.",
         ),
     ]
     mpi: Annotated[

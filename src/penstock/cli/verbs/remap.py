@@ -21,8 +21,8 @@ from penstock.units import show_volume
 @click.option(
     "--stripe",
     metavar="SIZE",
-    help="Spread each file over the I/O nodes in pieces of this size; by default each process uses "
-    "one I/O node.",
+    help="Spread each file over the I/O nodes in pieces of this size, a multiple of 64 KiB; by "
+    "default each process uses one I/O node.",
 )
 @live_options.state
 @json_option

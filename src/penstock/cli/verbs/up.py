@@ -69,8 +69,8 @@ class Options:
         option(
             "--stripe",
             metavar="SIZE",
-            help="Spread each file over a job's I/O nodes in pieces of this size; by default each "
-            "process uses one I/O node.",
+            help="Spread each file over a job's I/O nodes in pieces of this size, a multiple of 64 "
+            "KiB; by default each process uses one I/O node.",
         ),
     ]
     all_users: Annotated[
