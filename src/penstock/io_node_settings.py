@@ -11,12 +11,19 @@ import msgspec
 from msgspec import Meta
 
 from penstock import units
+from penstock.errors import InputError
 
 Positive = Annotated[int, Meta(gt=0)]
 SCHEDULERS = (
     *("fifo", "time-order", "twins", "twins-busy", "twins-priority"),
     *("hbrr", "aioli", "sjf", "mlf"),
 )
+
+
+def _scheduler(name: str) -> str:
+    if name not in SCHEDULERS:
+        raise InputError(f"there is no scheduler {name!r}")
+    return name
 
 
 def _bytes(value: float | str) -> int:
@@ -35,7 +42,7 @@ class IoNodeSettings(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Meta(
             description=f"the order in which requests are served: {', '.join(SCHEDULERS)}",
-            extra={"metavar": "NAME"},
+            extra={"metavar": "NAME", "parse": _scheduler},
         ),
     ] = None
     window: Annotated[

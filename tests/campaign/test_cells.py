@@ -21,6 +21,7 @@ from penstock.campaign.cells import (
     every,
     run,
 )
+from penstock.campaign.executors import local
 from penstock.campaign.executors.local import LocalPool, local_workers
 from penstock.campaign.executors.pool import WorkerDiedError
 from penstock.campaign.sizes import Size
@@ -284,3 +285,15 @@ def test_a_cell_that_always_kills_its_worker_is_reported(tmp_path: Path) -> None
     with pytest.raises(WorkerDiedError, match="finished cells are kept"):
         run(deadly(dies), tmp_path, cores=1)
     assert finished(tmp_path) == 0
+
+
+def test_a_machine_without_semaphores_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's error names no file."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(local, "ProcessPoolExecutor", refuse)
+    refused = pytest.raises(InputError, match="semaphores in /dev/shm: Permission denied")
+    with refused, local_workers(1):
+        pass

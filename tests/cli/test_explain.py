@@ -9,7 +9,7 @@ from msgspec import structs
 from penstock.errors import InputError
 from penstock.live.controller.explain import FAIL_OPENS, explain
 from penstock.live.protocol import messages
-from penstock.live.protocol.io_node_record import AllocationStatus
+from penstock.live.protocol.io_node_record import AllocationStatus, IoNodeRecord
 from penstock.live.protocol.job_record import JobAllocation, fail_opens, zero_bytes_reason
 
 WAITS: dict[str, Any] = {
@@ -284,14 +284,11 @@ def test_io_nodes_are_those_used_beside_those_allowed(
 @pytest.mark.parametrize(
     ("record", "schedulers", "sentence"),
     [
-        ({}, ["fifo"], "A credit permits many calls at once: 3 questions for 50 calls."),
-        (
-            {},
-            ["fifo", "twins"],
-            "Each call asks for permission, so that twins can order it: 3 questions for 50 calls.",
-        ),
-        (ENDED, ["twins"], "It asked for permission before it made calls: 3 questions for 50 "),
-        ({}, [None], "It asked for permission before it made calls: 3 questions for 50 calls."),
+        ({}, ["fifo"], "Its calls have credits: it asked 3 times for 50 calls."),
+        (ENDED, ["fifo"], "Its calls had credits: it asked 3 times for 50 calls."),
+        ({}, ["fifo", "twins"], "Each call asks (scheduler twins): 3 times for 50 calls."),
+        (ENDED, ["aioli"], "Each call asked (scheduler aioli): 3 times for 50 calls."),
+        ({}, [None], "It asked for permission 3 times for 50 calls."),
     ],
 )
 def test_credits_and_a_question_for_each_call_are_told_apart(
@@ -305,14 +302,75 @@ def test_credits_and_a_question_for_each_call_are_told_apart(
     ]
     answer = page(status(job("x.9", **known | record), io_nodes=nodes))
     assert sentence in answer
-    assert "question" not in page(status(job("x.9", io_nodes=[0]), io_nodes=nodes))
+    assert " ask" not in page(status(job("x.9", io_nodes=[0]), io_nodes=nodes))
 
 
-def test_what_other_hosts_did_is_said() -> None:
+@pytest.mark.parametrize(
+    ("record", "counters", "why"),
+    [
+        ({}, {"forwarded_writes": 1, "syncs": 2}, None),
+        ({}, {"forwarded_writes": 2}, "asks again where its permission was recalled before it"),
+        ({"stripe": 65536}, {"forwarded_writes": 1}, "A call asks every I/O node whose stripes"),
+        ({"stripe": 65536, "io_nodes_used": [0]}, {"forwarded_writes": 1}, "asks again where"),
+    ],
+)
+def test_more_questions_than_calls_have_their_reason(
+    record: dict[str, Any], counters: dict[str, int], why: str | None
+) -> None:
+    known: dict[str, Any] = {"io_nodes_used": [0, 1], "counters": {"questions": 3} | counters}
+    answer = page(status(job("x.9", **known | record)))
+    assert ("A call asks" in answer) == (why is not None)
+    assert why is None or why in answer
+
+
+def test_who_carried_its_data_is_said() -> None:
+    """An emulated site has no other hosts."""
     carried = {"forwarded_bytes": 2 * MIB, "carried_bytes": MIB, "bytes_by_io_node": {"0": 2 * MIB}}
-    assert "I/O nodes of other hosts did 1 MiB of that for it." in page(
-        status(job("x.9", **carried))
+    hosts = page(status(job("x.9", **carried)))
+    assert "I/O nodes of other hosts carried 1 MiB of that." in hosts
+    emulated = page(status(job("x.9", **carried), emulated="targets=1"))
+    assert "I/O nodes carried 1 MiB of that: the site is emulated, and they stand" in emulated
+
+
+@pytest.mark.parametrize(
+    ("nodes", "record", "why"),
+    [
+        ([node(0, user="root"), node(1, user="root")], {}, "I/O nodes 0, 1 carry data for root "),
+        ([node(0, user="root"), node(1, user="me")], {}, "I/O node 0 carries data for root alone"),
+        ([node(0), node(1, state="down")], {"host": "h"}, "I/O node 0 serves jobs on the contr"),
+        ([node(0), node(1)], {}, None),
+        ([node(0, user="me")], {"host": "h"}, None),
+    ],
+)
+@pytest.mark.parametrize("state", [{}, ENDED])
+def test_io_nodes_of_others_are_said_to_be_so(
+    nodes: list[IoNodeRecord], record: dict[str, Any], state: dict[str, Any], why: str | None
+) -> None:
+    """They serve, and not this job: no advice may send its user to look for one that is down."""
+    answer = explain(status(job("x.9", io_nodes=[], **record | state), io_nodes=nodes), "x.9")
+    assert (" alone" in " ".join(answer.through)) == (why is not None)
+    if why is not None:
+        assert why in " ".join(answer.through)
+        assert answer.advice is not None
+        assert "carries data for the user that it runs as" in answer.advice
+
+
+def test_a_job_whose_io_nodes_are_down_is_sent_to_them() -> None:
+    down = [node(0, state="down"), node(1, state="not connected")]
+    advice = explain(status(job("x.9", direct_bytes=MIB), io_nodes=down), "x.9").advice
+    assert advice == "None of its I/O nodes serves now: 'penstock status' lists them."
+
+
+def test_a_job_that_no_io_node_serves_is_told_whom_they_serve() -> None:
+    site = AllocationStatus(
+        policy="size", placement="own", fallback="own", settle=1.0, moves=0, reasons={}
     )
+    decided = JobAllocation(io_nodes=[], reason="unreachable")
+    record = job("x.9", io_nodes=[], would_have=[], mode="observe", allocation=decided)
+    there = [node(0, user="root"), node(1, user="root")]
+    answer = page(status(record, io_nodes=there, allocation=site))
+    assert "it would have no I/O node (direct): I/O nodes 0, 1 carry data for root alone" in answer
+    assert "can reach is up" not in answer
 
 
 def test_impossible_counters_are_said_to_be_the_jobs_own() -> None:

@@ -1,5 +1,7 @@
 """up, run, status, remap, down: wrong input is told in a line, and nothing is started."""
 
+import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import pytest
 from cli import standing_jobs
 
 from penstock import cli
+from penstock.live.deployment.launcher import LaunchError
 from penstock.live.deployment.spec import Deployment
 from penstock.live.ionode.process import IONode
 from penstock.live.protocol import messages
@@ -18,6 +21,7 @@ UP = ("up", "--io-nodes", "1")
 @pytest.fixture(autouse=True)
 def nothing_starts(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (directory / "data").mkdir()
+    (directory / "file").touch()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(directory / "run"))
     monkeypatch.setattr("penstock.live.deployment.launcher.up", None)
 
@@ -32,6 +36,11 @@ def nothing_starts(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("up", "--root", "data"), "--io-nodes"),
         (("up", "--root", "data", "--io-nodes", "1025"), "1025"),
         ((*UP, "--root", "data", "--stripe", "1 parsec"), "--stripe: '1 parsec' is not a volume"),
+        ((*UP, "--root", "data", "--stripe", "1"), "--stripe 1: a stripe has at least 64 KiB"),
+        ((*UP, "--root", "data", "--stripe", "100 KiB"), "is a multiple of 64 KiB"),
+        (("remap", "job", "--io-nodes", "0,1", "--stripe", "4 KiB"), "at least 64 KiB"),
+        ((*UP, "--root", "data", "--scheduler", "bad"), "io-node.scheduler is 'bad'; give the"),
+        ((*UP, "--root", "data", "--set", "io-node.shares=xx"), ": bytes, concurrency"),
         ((*UP, "--root", "data", "--set", "io-node.quantun=1MiB"), "did you mean"),
         ((*UP, "--root", "data", "--set", "quantum=1MiB"), "did you mean 'io-node.quantum'"),
         ((*UP, "--root", "data", "--set", "io-node.depth"), "KEY=VALUE"),
@@ -54,6 +63,9 @@ def nothing_starts(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("remap", "job", "--direct", "--io-nodes", "1"), "either"),
         (("remap", "job", "--direct"), "nothing is up"),
         (("statsu",), "did you mean 'status'"),
+        (("jobs",), "did you mean 'status'"),
+        ((*UP, "--root", "file"), "--root file is not a directory"),
+        (("run", "--hint", "foo=1", "--", "true"), "unknown hint 'foo'; known: io-nodes, pattern"),
     ],
 )
 def test_wrong_input(penstock: Any, args: tuple[str, ...], message: str | None) -> None:
@@ -87,6 +99,51 @@ def test_the_section_of_io_nodes_reaches_up_and_ionode(
     assert "--no-config" in started[0].io_node
     cli.main(["ionode", "--socket", "a", "--control", "b", "--no-config"])
     assert served[1] == messages.Settings()
+
+
+def test_hints_are_listed_once(penstock: Any) -> None:
+    assert "give any of" not in penstock("run", "--hint", "foo=1", "--", "true").err
+    assert "give any of" in penstock("run", "--hint", "phases=x", "--", "true").err
+
+
+def test_a_command_that_does_not_exist_is_told_in_json(penstock: Any) -> None:
+    result = penstock("run", "--json", "--", "/nonexist")
+    assert result.status == 127
+    summary = json.loads(result.err.splitlines()[-1])
+    assert (summary["status"], summary["error"]) == (127, "/nonexist: No such file or directory")
+
+
+def test_a_key_of_nobody_is_warned_of(penstock: Any) -> None:
+    assert penstock("key", "site.key").status == 0
+    known = penstock("key", "root.key", "--of-user", "root", "--key-file", "site.key")
+    assert (known.status, known.err) == (0, "")
+    unknown = penstock("key", "x.key", "--of-user", "nosuchuser", "--key-file", "site.key")
+    assert (unknown.status, "this host has no user 'nosuchuser'" in unknown.err) == (0, True)
+
+
+@pytest.mark.parametrize(("mode", "warned"), [(0o700, True), (0o711, False)])
+def test_a_state_that_others_cannot_enter_is_warned_of(
+    penstock: Any, monkeypatch: pytest.MonkeyPatch, mode: int, warned: bool
+) -> None:
+    def refuse(_: Deployment) -> None:
+        raise LaunchError("not started")
+
+    monkeypatch.setattr("penstock.live.deployment.launcher.up", refuse)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as path:
+        Path(path).chmod(mode)
+        state = ("--state", f"{path}/state")
+        result = penstock(*UP, "--root", "data", "--all-users", *state)
+        assert (f"{path} cannot be entered by other users" in result.err) == warned
+        assert "entered" not in penstock(*UP, "--root", "data", *state).err
+
+
+def test_the_present_wait_of_a_job_is_shown(penstock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls are counted when they stop waiting: a job that waited for the first time had none."""
+    waits = standing_jobs.job("x.9", doing="waiting", since_seconds=2.7)
+    there = standing_jobs.status(waits)
+    monkeypatch.setattr("penstock.live.deployment.launcher.ask", lambda *_: there)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "0 (0 s), now 2.7 s" in penstock("status").out
 
 
 def test_down_where_nothing_is_up_is_no_error(penstock: Any) -> None:

@@ -56,6 +56,10 @@ ELSEWHERE = {
     "make lint": ("tests/run.py", '"lint"'),
     "penstock key": ("tests/hosts/site.py", "key"),
     "echo 'PENSTOCK_UP=--root /scratch --io-nodes 0 --listen": ("tests/hosts/site.py", "--listen"),
+    "echo 'export PENSTOCK_CONTROLLER": (
+        "tests/live/deployment/test_users_of_other_hosts.py",
+        "PENSTOCK_CONTROLLER",
+    ),
     "echo 'PENSTOCK_AGENT_OPTIONS": ("tests/hosts/site.py", "--controller"),
     "useradd": ("tests/slurm/test_units.py", "deploy"),
     "cp deploy/systemd": ("tests/slurm/test_units.py", "systemd"),
@@ -67,11 +71,22 @@ ELSEWHERE = {
     "systemctl enable": ("tests/slurm/test_units.py", "systemd"),
     "penstock slurm licences": ("tests/slurm/test_licences.py", "keep-back"),
     "penstock slurm watch": ("tests/slurm/test_licences.py", "watch"),
-    "login1$": ("tests/hosts/site.py", "remote-io-nodes"),
+    "login1#  penstock up": ("tests/hosts/site.py", "remote-io-nodes"),
+    "login1#  penstock key /etc": ("tests/hosts/site.py", "key"),
+    "node7#   penstock agent": ("tests/live/deployment/test_users_of_other_hosts.py", '"agent"'),
+    "node7#   echo 'export PENSTOCK_CONTROLLER": (
+        "tests/live/deployment/test_users_of_other_hosts.py",
+        "PENSTOCK_CONTROLLER",
+    ),
     "io1$": ("tests/hosts/site.py", "ionode"),
     "io2$": ("tests/hosts/site.py", "ionode"),
-    "node7$": ("tests/hosts/site.py", "run"),
-    "login1#  penstock key": ("tests/security/test_user_keys.py", "of_user"),
+    "node7$   penstock run": ("tests/live/deployment/test_users_of_other_hosts.py", '"run"'),
+    "node7$   penstock status": ("tests/live/deployment/test_users_of_other_hosts.py", '"status"'),
+    "node7$   penstock explain": (
+        "tests/live/deployment/test_users_of_other_hosts.py",
+        '"explain"',
+    ),
+    "login1#  penstock key ada.key": ("tests/security/test_user_keys.py", "of_user"),
 }
 """What a line of `sh` begins with: the file that does it, and what stands there."""
 

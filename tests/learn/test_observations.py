@@ -182,7 +182,11 @@ def test_lower_bounds_count_only_where_nothing_else_is_known() -> None:
     crowded = ObservedPhase(bytes=2 * MB, seconds=1.0, alone=False)
     known = Knowledge().plus(4, crowded, now=0.0)
     assert (known.source, known.bandwidths) == ("none", {})
-    assert known.why_unknown.startswith("nothing is known of its curve, because none of its 1 ")
+    assert known.why_unknown.startswith("nothing is known of its curve, because none of its 1 rem")
+    short = ObservedPhase(bytes=MB, seconds=0.05, alone=True)
+    assert "its 1 remembered phase took less than 0.1 s" in (
+        Knowledge().plus(4, short, now=0.0).why_unknown
+    )
     known = known.plus(2, beside, now=0.0)
     assert (known.source, known.bandwidths, known.own_curve) == (LOWER_BOUND, {2: 5e6}, {})
     assert "at most lower bounds" in known.why_unknown

@@ -2,8 +2,9 @@
 
 import csv
 import io
+from dataclasses import replace
 
-from penstock.report.findings import Claim
+from penstock.report.findings import Claim, ClaimReference
 from penstock.report.tables import claims_csv, claims_markdown, claims_text, rows_csv
 
 CLAIMS = [
@@ -40,6 +41,20 @@ def test_text_explains_what_differs_and_only_that() -> None:
     assert "+1% [0, 2]" in text
     assert "1 of 2 claims hold, 1 does not." in text
     assert max(len(line) for line in text.splitlines()) <= 100
+
+
+def test_a_busy_machine_is_not_said_to_refute_a_claim() -> None:
+    """ "0 of 2 claims are seen to hold" reads as a failure."""
+    small = replace(
+        CLAIMS[0],
+        holds=None,
+        by_clock=True,
+        repeats=ClaimReference(study="large", claim="Three is 3"),
+    )
+    text = claims_text([small, small], width=200)
+    assert "the machine was too busy to judge 2 claims by measured times" in text
+    assert "0 of" not in text
+    assert "1 of 2 claims are seen" in claims_text([small, replace(small, holds=True)], width=200)
 
 
 def test_rows_keep_every_digit_and_every_column() -> None:

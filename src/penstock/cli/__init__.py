@@ -99,6 +99,9 @@ VERBS: Mapping[str, tuple[str, str]] = {
 }
 """The module and the one-line summary of each verb: listing the verbs imports none of them."""
 
+ALSO_CALLED = {"jobs": "status", "ps": "status", "start": "up", "stop": "down", "why": "explain"}
+"""What other programs call our verbs, where the spelling does not show which is meant."""
+
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
 
@@ -121,6 +124,8 @@ class _Verbs(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in VERBS and not args[0].startswith("-"):
+            if (meant := ALSO_CALLED.get(args[0])) is not None:
+                raise InputError(f"unknown verb {args[0]!r}; did you mean {meant!r}?")
             raise unknown("verb", args[0], VERBS)
         return super().resolve_command(ctx, args)
 

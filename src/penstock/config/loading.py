@@ -278,6 +278,8 @@ def _first_valid(readings: list[Any], field: Field, setting: Setting) -> Any:
         except (ValueError, TypeError):  # msgspec.ValidationError and InputError included
             continue
     expected = f"a whole number, {field.description}" if field.is_integer else field.description
+    if any(choice not in expected for choice in field.choices):
+        expected += f": {', '.join(field.choices)}"
     if setting.key.count(".") > 1:
         expected = field.entry
     raise InputError(f"{setting.origin.name}: {setting.key} is {setting.value!r}; give {expected}")

@@ -44,6 +44,13 @@ class Field:
         return get_args(self.type)[0] is int
 
     @property
+    def choices(self) -> list[str]:
+        """The words of which the value is one; empty: it is no such word."""
+        kind = get_args(self.type)[0]
+        literals = (part for part in (kind, *get_args(kind)) if get_origin(part) is Literal)
+        return [word for literal in literals for word in get_args(literal)]
+
+    @property
     def is_table(self) -> bool:
         """Whether the value is a table, whose entries can be set one by one."""
         return get_origin(get_args(self.type)[0]) is dict

@@ -12,6 +12,7 @@ from penstock.learn.access_class import LEAST_POINTS, AccessClass, ClassCurve
 from penstock.learn.imported import NOTHING_IMPORTED, Imported
 from penstock.learn.observations import History, ObservedPhase, Spread
 from penstock.learn.tuned import TunedValues
+from penstock.units import show_count
 
 ENOUGH = 3
 """Observations that replace an imported value: the median of three stands one that is unusual."""
@@ -57,9 +58,15 @@ class Knowledge:
         if not phases or self.own_curve:
             return ""
         least = " (at most lower bounds are known)" if self.history.lower_bounds else ""
+        listed = show_count(phases, "remembered phase")
+        if self.history.only_short:
+            return (
+                f"nothing is known of its curve{least}, because its {listed} took less than 0.1 s, "
+                "too short to measure; import a curve"
+            )
         return (
-            f"nothing is known of its curve{least}, because none of its {phases} phases was alone "
-            "on the file system for 0.1 s or longer; run it at a quiet time, or import a curve"
+            f"nothing is known of its curve{least}, because none of its {listed} was alone on the "
+            "file system for 0.1 s or longer; run it at a quiet time, or import a curve"
         )
 
     @property

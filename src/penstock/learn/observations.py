@@ -143,6 +143,11 @@ class History:
         return 0 if self.curve else sum(map(len, self.phases.values()))
 
     @property
+    def only_short(self) -> bool:
+        """Whether all phases that are kept were too short to be measured."""
+        return all(each.seconds < MEASURABLE for kept in self.phases.values() for each in kept)
+
+    @property
     def volume(self) -> Spread | None:
         """Bytes per phase."""
         return Spread.of(phase.bytes for _, phase in self._newest())

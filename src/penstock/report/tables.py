@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from penstock.report.findings import NO, YES, Claim, ClaimLeftOut, Tally, TextTable
+from penstock.units import show_count
 
 COLUMNS = ("claim", "by", "paper", "ours", "holds", "why")
 TERMINAL = ("claim", "paper", "ours", "holds")
@@ -33,10 +34,16 @@ def tally(claims: Sequence[Claim]) -> str:
         hold = sum(claim.verdict == YES for claim in small)
         unclear = sum(claim.holds is None for claim in small)
         unseen = f" ({unclear} without a verdict)" if unclear else ""
-        parts.append(
-            f"{hold} of {len(small)} claims are seen to hold at a "
-            f"first look{unseen}, which judges none of them: {where}"
-        )
+        if unclear == len(small) and all(claim.by_clock for claim in small):
+            parts.append(
+                f"the machine was too busy to judge {show_count(unclear, 'claim')} by measured "
+                f"times; run it again when it is idle. A first look judges none: {where}"
+            )
+        else:
+            parts.append(
+                f"{hold} of {len(small)} claims are seen to hold at a "
+                f"first look{unseen}, which judges none of them: {where}"
+            )
     return "; ".join(parts)
 
 

@@ -111,6 +111,17 @@ def test_a_user_cannot_begin_anothers_job(site: Site) -> None:
     assert site.status().mode == "observe"
 
 
+def test_a_stripe_of_a_few_bytes_is_refused(site: Site) -> None:
+    """A call would ask for each of its bytes: the program was as good as hung."""
+    with site.remote() as controller:
+        job = begin(controller, "ada").job
+        for stripe in (1, 4096, 100_000):
+            remap = messages.Remap(job=job, nodes=[0], stripe=stripe)
+            with pytest.raises(InputError, match="a stripe has at least 64 KiB"):
+                launcher.ask(site.state, remap, messages.Done)
+        assert [known.pinned for known in site.jobs(job)] == [None]
+
+
 def test_only_its_own_user_resumes_a_job(site: Site) -> None:
     with site.remote() as controller:
         job = begin(controller, "ada").job

@@ -108,7 +108,7 @@ def test_a_commands_bytes_go_through_its_io_nodes(state: StateDirectory, root: P
 
 @pytest.mark.parametrize(
     ("scheduler", "sentence"),
-    [("fifo", "A credit permits many calls"), ("twins", "Each call asks")],
+    [("fifo", "Its calls have credits: it asked"), ("twins", "Each call asks (scheduler twins):")],
 )
 def test_explain_says_whether_credits_were_in_force(
     scheduler: str, sentence: str, root: Path, tmp_path: Path

@@ -258,7 +258,7 @@ class FakeService(ControllerService):
         raise NotFoundError(f"there is no job {job!r}")
 
     async def remap(self, remap: messages.Remap) -> None:
-        if remap.stripe == 13:
+        if remap.stripe == 13 << 16:
             raise InputError("the job does not answer")
         self.remaps.append(remap)
         number = self.listed.index(await self.job(remap.job))

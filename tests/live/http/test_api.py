@@ -353,7 +353,9 @@ def test_a_remap_and_its_refusals(admin: httpx.Client, service: FakeService) -> 
     refused(post("job.1", nodes=["0"]), 422)
     refused(post("job.1", nodes=[0.5]), 422)
     refused(post("job.1", nodes=[0, 0]), 422)
-    assert "does not answer" in refused(post("job.1", nodes=[0], stripe=13), 409)["error"]
+    refused(post("job.1", nodes=[0], stripe=1), 422)
+    refused(post("job.1", nodes=[0], stripe=100_000), 422)
+    assert "does not answer" in refused(post("job.1", nodes=[0], stripe=13 << 16), 409)["error"]
     assert len(service.remaps) == 1
     assert post("job.1", nodes=[1.0]).json()["io_nodes"] == [1]  # JSON has one kind of number
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.campaign.executors.pool import CampaignExecutor
 from penstock.config.campaign import LOCAL
+from penstock.errors import InputError
 
 RENEWALS = 2
 """How often the pool starts its processes again after one died."""
@@ -89,9 +90,17 @@ def local_workers(cores: int | None = None) -> Iterator[Executor]:
     resource_tracker.ensure_running()
     reader, writer = context.Pipe(duplex=False)
     count = cores or available_cores()
-    workers = ProcessPoolExecutor(
-        count, mp_context=context, initializer=_follow_parent, initargs=(reader,)
-    )
+    try:
+        workers = ProcessPoolExecutor(
+            count, mp_context=context, initializer=_follow_parent, initargs=(reader,)
+        )
+    except OSError as error:  # a semaphore, which names no file
+        reader.close()
+        writer.close()
+        raise InputError(
+            f"worker processes need semaphores in /dev/shm: {error.strerror}; make it writable "
+            "(mode 1777)"
+        ) from error
     try:
         yield workers
         workers.shutdown()

@@ -11,6 +11,7 @@ from penstock import units
 from penstock.cli.common.options import option
 from penstock.errors import InputError, error_prefix
 from penstock.live.protocol.site_key import RemoteController
+from penstock.live.protocol.stripe import check_stripe
 
 F = TypeVar("F", bound=Callable[..., Any])
 MODE_MEANINGS = {
@@ -102,6 +103,11 @@ def seconds(text: str | None, flag: str) -> float | None:
     """Return the time of a flag; None stays None."""
     with error_prefix(flag):
         return None if text is None else units.seconds(text)
+
+
+def stripe(text: str | None) -> int:
+    """Return the bytes of --stripe; 0 if the flag is not given."""
+    return check_stripe(volume(text, "--stripe"), f"--stripe {text}")
 
 
 def volume(text: str | None, flag: str) -> int:

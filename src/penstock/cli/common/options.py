@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
@@ -156,10 +156,7 @@ def flag_of_field(
     flag: str, described: Field, parameter: str, *, key: str, default: Any
 ) -> Callable[[F], F]:
     """Return the option whose help and type are those of a field."""
-    kind, text = get_args(described.type)[0], described.description
-    choices = [
-        v for part in (kind, *get_args(kind)) if get_origin(part) is Literal for v in get_args(part)
-    ]
+    text, choices = described.description, described.choices
     show = described.extra.get("show", _text)
     usual = "" if default in (None, ()) else f"; default: {show(default)}"
     return click.option(

@@ -1,36 +1,36 @@
 """penstock explain: one job in plain sentences."""
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.site import Site
+from penstock.cli.common.site import site as with_site
 from penstock.cli.common.terminal import echo
 from penstock.live.controller import explain as explained
-from penstock.live.deployment import launcher
-from penstock.live.protocol import messages
-from penstock.live.protocol.state_directory import StateDirectory
 
 
 @click.command()
 @click.argument("job")
-@live_options.state
+@with_site
 @json_option
-def explain(*, job: str, folder: Path | None, as_json: bool) -> None:
+def explain(*, job: str, site: Site, as_json: bool) -> None:
     """Explain in plain sentences what JOB does now and why, what it did, and its path to storage.
 
     \b
     Examples:
       penstock explain solver.3
       penstock explain solver --json
+      penstock explain solver --controller login1:7000      on another host
 
     JOB is an id or a name from 'penstock status'. Jobs that ended can be explained as long as they
-    are listed there.
+    are listed there. --controller (or $PENSTOCK_CONTROLLER and $PENSTOCK_KEY_FILE) asks the
+    controller of another host, as in 'penstock run'.
     """
     with live_options.launch_errors():
-        status = launcher.ask(StateDirectory(folder), messages.GetStatus(), messages.Status)
+        status = site.status()
     explanation = explained.explain(status, job)
     if as_json:
         record = explained.find(status.jobs, explanation.job)

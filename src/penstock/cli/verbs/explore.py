@@ -105,7 +105,9 @@ class Options(HostOptions):
     stripe: Annotated[
         str | None,
         option(
-            "--stripe", metavar="SIZE", help="Stripe files over I/O nodes in pieces of this size."
+            "--stripe",
+            metavar="SIZE",
+            help="Stripe files over I/O nodes in pieces of this size, a multiple of 64 KiB.",
         ),
     ]
     mpi: Annotated[
@@ -161,7 +163,7 @@ class Options(HostOptions):
             io_nodes=io_nodes,
             emulate=check_emulation(self.emulate, roots),
             settings=messages.Settings(**settings),
-            stripe=live_options.volume(self.stripe, "--stripe"),
+            stripe=live_options.stripe(self.stripe),
             attached=True,
         )
 

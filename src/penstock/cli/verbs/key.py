@@ -9,6 +9,7 @@ from penstock.cli.common.output import emit_json, json_option
 from penstock.cli.common.terminal import echo
 from penstock.errors import InputError
 from penstock.live.protocol.site_key import SiteKey
+from penstock.live.protocol.users import uid_of
 
 
 @click.command()
@@ -39,6 +40,9 @@ def key(*, file: Path, user: str | None, key_file: Path | None, as_json: bool) -
         if not user or user.split() != [user]:
             raise InputError(f"--of-user {user!r} is not the name of a user")
         SiteKey.read(key_file).of_user(user).write(file)
+        if uid_of(user) < 0:
+            warning = f"this host has no user {user!r}: the key is of use where one has this name"
+            echo(f"penstock: warning: {warning}", err=True)
     if as_json:
         emit_json({"key_file": str(file.resolve())})
     elif user is None:

@@ -29,7 +29,7 @@ ENVIRONMENT = (
     ("PENSTOCK_CONFIG", "The configuration file to read, unless --config is given."),
     ("PENSTOCK_SECTION__KEY", "A key of the configuration: PENSTOCK_SITE__NODES=96."),
     ("PENSTOCK_CONTROLLER", "The address of a controller on another host, HOST:PORT."),
-    ("PENSTOCK_KEY_FILE", "The site key, for a controller on another host."),
+    ("PENSTOCK_KEY_FILE", "The site key, or a user's, for a controller on another host."),
     ("PENSTOCK_DISABLE", "If 1, programs run by 'penstock run' are not managed."),
 )
 FILES = (

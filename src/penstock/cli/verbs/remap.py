@@ -21,8 +21,8 @@ from penstock.units import show_volume
 @click.option(
     "--stripe",
     metavar="SIZE",
-    help="Spread each file over the I/O nodes in pieces of this size; by default each process uses "
-    "one I/O node.",
+    help="Spread each file over the I/O nodes in pieces of this size, a multiple of 64 KiB; by "
+    "default each process uses one I/O node.",
 )
 @live_options.state
 @json_option
@@ -48,7 +48,7 @@ def remap(
     if direct == (io_nodes is not None):
         raise InputError("give either --io-nodes K,... or --direct")
     nodes = [] if io_nodes is None else live_options.numbers(io_nodes, "--io-nodes")
-    message = messages.Remap(job=job, nodes=nodes, stripe=live_options.volume(stripe, "--stripe"))
+    message = messages.Remap(job=job, nodes=nodes, stripe=live_options.stripe(stripe))
     with live_options.launch_errors():
         launcher.ask(StateDirectory(folder), message, messages.Done)
     if as_json:

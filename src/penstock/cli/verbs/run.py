@@ -81,7 +81,7 @@ def run(
     controller: str | None,
     key_file: Path | None,
 ) -> int:
-    """Run COMMAND as a job: its data calls on managed files go to I/O nodes.
+    """Run COMMAND as a job: I/O nodes decide when its data calls on managed files are made.
 
     \b
     Examples:
@@ -125,6 +125,9 @@ def run(
         outcome = _run(place, job, command, require=require)
     except runner.CannotRunError as error:
         echo(f"penstock: {error}", err=True)
+        if as_json:
+            failed = runner.Outcome(job="", status=error.status, counters={})
+            json_echo(msgspec.json.encode(_summary(failed) | {"error": str(error)}), err=True)
         return error.status
     if as_json:
         json_echo(msgspec.json.encode(_summary(outcome)), err=True)

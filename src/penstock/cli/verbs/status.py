@@ -1,7 +1,6 @@
 """penstock status: jobs, I/O nodes, and the bytes they moved."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 import msgspec
@@ -9,13 +8,13 @@ from msgspec import UNSET
 
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, emit_table, json_option, show_scope
+from penstock.cli.common.site import Site
+from penstock.cli.common.site import site as with_site
 from penstock.cli.common.terminal import echo
-from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.file_system_record import FileSystemRecord
 from penstock.live.protocol.io_node_record import IoNodeRecord
 from penstock.live.protocol.job_record import JobRecord
-from penstock.live.protocol.state_directory import StateDirectory
 from penstock.progress import console
 from penstock.units import show_bandwidth, show_count, show_seconds, show_volume
 
@@ -24,15 +23,16 @@ SHORTEST_COMMAND, LONGEST_COMMAND = 12, 60
 
 
 @click.command()
-@live_options.state
+@with_site
 @json_option
-def status(*, folder: Path | None, as_json: bool) -> None:
+def status(*, site: Site, as_json: bool) -> None:
     """Show the jobs of a deployment, its I/O nodes, and the bytes that went through them.
 
     \b
     Examples:
       penstock status
       penstock status --state ./state --json
+      penstock status --controller login1:7000      on another host
 
     "1 (may use 0-3)" says that a job used I/O node 1 and may use 0 to 3. MiB/s is its mean rate
     since it began, including the time it computed. Granted is the share that the policy gives a
@@ -43,10 +43,12 @@ def status(*, folder: Path | None, as_json: bool) -> None:
     second; the figures of I/O nodes are of this moment, and may be larger. A fail-open is a call
     that should have gone to an I/O node, or waited at a gate, and was let through. The last hundred
     jobs that ended are listed, and totals count all jobs. 'penstock top' shows which jobs wait for
-    which, 'penstock explain JOB' says why.
+    which, 'penstock explain JOB' says why. --controller (or $PENSTOCK_CONTROLLER and
+    $PENSTOCK_KEY_FILE) asks the controller of another host, as in 'penstock run': users see their
+    own jobs.
     """
     with live_options.launch_errors():
-        answer = launcher.ask(StateDirectory(folder), messages.GetStatus(), messages.Status)
+        answer = site.status()
     if not as_json:
         _show(answer)
         return
@@ -101,7 +103,7 @@ def _show_jobs(jobs: Sequence[JobRecord], *, several_file_systems: bool) -> None
         "file systems": not several_file_systems,
         "granted": not transfers,
         "received": not transfers,
-        "waits": not any(job.waits for job in jobs),
+        "waits": not any(job.waits or _waits_now(job) for job in jobs),
         "fail-opens": not any(job.fail_opens for job in jobs),
         "0 bytes because": all(job.zero_bytes_reason is None for job in jobs),
     }
@@ -128,10 +130,19 @@ def _row(job: JobRecord) -> dict[str, str]:
         "granted": f"{job.share:.0%}" if job.doing == "transferring" else "-",
         "received": "-" if job.received is None else f"{job.received:.0%}",
         "fail-opens": f"{job.fail_opens:,}",
-        "waits": f"{job.waits:,} ({show_seconds(job.waited_seconds)})",
+        "waits": f"{job.waits:,} ({show_seconds(job.waited_seconds)})" + _present_wait(job),
         "0 bytes because": job.zero_bytes_reason or "",
         "command": " ".join(" ".join(job.command).split()),
     }
+
+
+def _waits_now(job: JobRecord) -> bool:
+    return _state(job) == "waiting" and job.since_seconds is not None
+
+
+def _present_wait(job: JobRecord) -> str:
+    """Say for how long a job has been waiting: calls are counted when they stop waiting."""
+    return f", now {show_seconds(job.since_seconds or 0.0)}" if _waits_now(job) else ""
 
 
 def _show_file_systems(file_systems: Sequence[FileSystemRecord]) -> None:

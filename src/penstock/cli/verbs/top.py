@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,14 +13,14 @@ from msgspec import UNSET
 from penstock import units
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option, show_scope, table, tuned_value
+from penstock.cli.common.site import Site
+from penstock.cli.common.site import site as with_site
 from penstock.cli.common.terminal import echo, json_echo
 from penstock.errors import InputError, error_prefix
 from penstock.live.controller.explain import behind
-from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus, Value
 from penstock.live.protocol.job_record import JobRecord
-from penstock.live.protocol.state_directory import StateDirectory
 from penstock.printable import printable
 from penstock.progress import console
 from penstock.units import show_bandwidth, show_count, show_seconds, show_volume
@@ -127,9 +126,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     show_default=True,
     help="The time between two samples.",
 )
-@live_options.state
+@with_site
 @json_option
-def top(*, once: bool, interval: str, folder: Path | None, as_json: bool) -> None:
+def top(*, once: bool, interval: str, site: Site, as_json: bool) -> None:
     """Show which jobs transfer, with which share, which wait, for which jobs and how long.
 
     \b
@@ -137,6 +136,7 @@ def top(*, once: bool, interval: str, folder: Path | None, as_json: bool) -> Non
       penstock top
       penstock top --once --interval '1 s'
       penstock top --json                    one line of JSON per interval
+      penstock top --controller login1:7000  on another host
 
     On a terminal it is refreshed in place until Ctrl-C; in a log it prints one table per interval.
     MiB/s is the rate since the previous sample. Jobs report their bytes once per second; the rate
@@ -151,7 +151,7 @@ def top(*, once: bool, interval: str, folder: Path | None, as_json: bool) -> Non
         seconds = units.seconds(interval)
     if seconds < SHORTEST:
         raise InputError(f"--interval is {interval}; give at least {show_seconds(SHORTEST)}")
-    views = _views(StateDirectory(folder), seconds, once=once)
+    views = _views(site, seconds, once=once)
     with live_options.launch_errors():
         try:
             _emit(views, once=once) if as_json else _show(views, once=once)
@@ -160,19 +160,18 @@ def top(*, once: bool, interval: str, folder: Path | None, as_json: bool) -> Non
                 raise
 
 
-def _views(state: StateDirectory, seconds: float, *, once: bool) -> Iterator[View]:
+def _views(site: Site, seconds: float, *, once: bool) -> Iterator[View]:
     """Yield the difference of two samples, one interval apart, repeatedly."""
-    before = _sample(state)
+    before = _sample(site)
     for _ in range(1) if once else count():
         time.sleep(seconds)
-        after = _sample(state)
+        after = _sample(site)
         yield view(before, after)
         before = after
 
 
-def _sample(state: StateDirectory) -> Sample:
-    status = launcher.ask(state, messages.GetStatus(), messages.Status)
-    return Sample(status=status, time=time.monotonic())
+def _sample(site: Site) -> Sample:
+    return Sample(status=site.status(), time=time.monotonic())
 
 
 def view(before: Sample, after: Sample) -> View:

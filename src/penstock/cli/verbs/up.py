@@ -41,7 +41,8 @@ class Options:
             "--root",
             multiple=True,
             metavar="[NAME=]DIR",
-            help="A directory to manage: data calls on files below it go to I/O nodes. NAME is its "
+            help="A directory to manage: I/O nodes decide when data calls on files below it are "
+            "made. NAME is its "
             "file system; directories without one are on one file system. Repeatable.",
         ),
     ]
@@ -68,8 +69,8 @@ class Options:
         option(
             "--stripe",
             metavar="SIZE",
-            help="Spread each file over a job's I/O nodes in pieces of this size; by default each "
-            "process uses one I/O node.",
+            help="Spread each file over a job's I/O nodes in pieces of this size, a multiple of 64 "
+            "KiB; by default each process uses one I/O node.",
         ),
     ]
     all_users: Annotated[
@@ -166,7 +167,7 @@ class Options:
             io_nodes=self.io_nodes,
             emulate=check_emulation(self.emulate, roots),
             settings=messages.Settings(**msgspec.structs.asdict(loaded.config.io_node)),
-            stripe=live_options.volume(self.stripe, "--stripe"),
+            stripe=live_options.stripe(self.stripe),
             config=with_absolute_paths(loaded.config),
             io_node=(*IO_NODE, "--all-users") if self.all_users else IO_NODE,
             store=self.store,
@@ -231,6 +232,9 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
     mixed = mixed_devices(deployment.file_systems)
     for warning in [*_doubtful_bandwidths(deployment), *([] if mixed is None else [mixed])]:
         echo(f"penstock: warning: {warning}", err=True)
+    if options.all_users and (closed := _closed(state.folder)) is not None:
+        warning = f"{closed} cannot be entered by other users, who then cannot run jobs here"
+        echo(f"penstock: warning: {warning}; give another --state", err=True)
     with live_options.launch_errors():
         launcher.up(deployment)
         if options.all_users:  # every user may reach the sockets, and nothing else
@@ -270,9 +274,20 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         echo(f"HTTP API at {url}")
         echo(f"dashboard: {url}/")
     if address:
-        echo(f"on other hosts: penstock run --controller {address} --key-file FILE ...")
+        echo(f"on other hosts: penstock run --controller {address} -- COMMAND (docs/live/hosts.md)")
     where = f"--state {quote(str(state.folder))} " if options.state else ""
     echo(f"run a job with: penstock run {where}-- COMMAND")
+
+
+def _closed(folder: Path) -> Path | None:
+    """Return the directory above a state directory that others cannot enter, if there is one."""
+    for above in reversed(folder.parents):
+        try:
+            if not above.stat().st_mode & 0o001:
+                return above
+        except OSError:  # it is made with the state directory
+            return None
+    return None
 
 
 def _places(deployment: Deployment) -> str:

@@ -39,6 +39,7 @@ from penstock.live.protocol.client import FullError
 from penstock.live.protocol.exit_spool import ExitSpool
 from penstock.live.protocol.job_record import JobRecord, PinnedIoNodes
 from penstock.live.protocol.state_directory import StateDirectory
+from penstock.live.protocol.stripe import check_stripe
 from penstock.live.protocol.users import uid_of
 from penstock.live.protocol.visitors import PER_PEER, Visitors
 from penstock.live.store import Store, WriteBehind
@@ -475,6 +476,7 @@ class Controller:
         """End a job; without a status its connection broke. Return advice for its user."""
         if self.jobs.running.get(job.id) is not job:
             return ""  # it reconnected
+        job.out_of_reach = self.io_node_map.out_of_reach(job.id)
         self.jobs.end(job, status, self._wall_clock())
         self.io_node_map.end(job.id)
         self._writers.pop(job.id, None)
@@ -492,6 +494,8 @@ class Controller:
 
     def record(self, job: JobEntry) -> JobRecord:
         """Return the record of a job, with its turn."""
+        if self.jobs.running.get(job.id) is job:
+            job.out_of_reach = self.io_node_map.out_of_reach(job.id)
         record = self.turn_service.describe(job.record(self._clock()))
         return msgspec.structs.replace(record, received=self.share_received(job))
 
@@ -512,6 +516,7 @@ class Controller:
     async def remap(self, remap: messages.Remap) -> None:
         """Give a running job other I/O nodes; return when it uses them."""
         job = self.jobs.find(remap.job)
+        check_stripe(remap.stripe, f"stripe {remap.stripe}")
         job.pinned = True
         mapped = self.io_node_map.remap(job.id, io_nodes(remap.nodes), remap.stripe, in_order=True)
         self._push(job.id, mapped)

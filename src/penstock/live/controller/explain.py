@@ -175,7 +175,7 @@ def _shares(job: JobRecord, status: messages.Status) -> Iterator[str]:
     if used and others and not any(used & set(other.io_nodes_used) for other in others):
         yield (
             "Weights act among jobs that use the same I/O node, and no other transferring job "
-            f"uses {_io_nodes(sorted(used))}."
+            f"uses {explain_allocation.named(sorted(used))}."
         )
     elif used and job.counters.get("concurrent_calls", 2) <= 1:
         queued = sum(node.queued or 0 for node in status.io_nodes if node.number in used)
@@ -280,9 +280,9 @@ def _why_zero(job: JobRecord, status: messages.Status) -> Iterator[str]:
     match job.zero_bytes_reason:
         case "not attached":
             yield (
-                "No process of it loaded the client library: its program is statically linked, "
-                "or its environment was cleared (env -i), or it has other privileges than its "
-                "caller, or PENSTOCK_DISABLE=1 is set."
+                "No process of it loaded the client library: its program is statically linked, or "
+                "is a 32-bit one, or its environment was cleared (env -i), or it has other "
+                "privileges than its caller, or PENSTOCK_DISABLE=1 is set."
             )
         case "wrote elsewhere":
             files = show_count(job.counters.get("opens_elsewhere", 0), "file")
@@ -302,10 +302,6 @@ def _why_zero(job: JobRecord, status: messages.Status) -> Iterator[str]:
             )
 
 
-def _io_nodes(numbers: Sequence[int]) -> str:
-    return f"I/O node{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
-
-
 def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
     yield from explain_allocation.allocation(job, status)
     if job.bytes_by_file_system and len(status.file_systems) > 1:
@@ -315,7 +311,7 @@ def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
     numbers = job.io_nodes
     if numbers:
         verb = "may use" if job.state == "running" else "was allowed"
-        yield f"It {verb} {_io_nodes(numbers)}."
+        yield f"It {verb} {explain_allocation.named(numbers)}."
     if job.bytes_by_io_node:
         moved = sorted((int(number), size) for number, size in job.bytes_by_io_node.items())
         parts = [f"{show_volume(size)} through I/O node {number}" for number, size in moved]
@@ -325,7 +321,11 @@ def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
     elif numbers:
         yield "No I/O node has moved any of its data."
     else:
-        yield "It has no I/O nodes: its data calls go to the file system directly."
+        have, go = ("has", "go") if job.state == "running" else ("had", "went")
+        yield f"It {have} no I/O nodes: its data calls {go} to the file system directly."
+    said = job.allocation is not None and job.allocation.reason == "unreachable"
+    if job.pinned is None and not said and (why := explain_allocation.barred(job, status)):
+        yield f"{why}."
     yield from _permission(job, status)
     states = {node.number: node.state for node in status.io_nodes}
     for number in numbers:
@@ -338,22 +338,43 @@ def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
 def _permission(job: JobRecord, status: messages.Status) -> Iterator[str]:
     """How they decided: by credits, call by call, or by making the calls."""
     if job.carried_bytes:
-        yield f"I/O nodes of other hosts did {show_volume(job.carried_bytes)} of that for it."
-    questions = job.counters.get("questions", 0)
+        carried = show_volume(job.carried_bytes)
+        if status.emulated:
+            yield (
+                f"I/O nodes carried {carried} of that: the site is emulated, and they stand for "
+                "I/O nodes of other hosts."
+            )
+        else:
+            yield f"I/O nodes of other hosts carried {carried} of that."
+    questions, counters = job.counters.get("questions", 0), job.counters
     if not questions:
         return
-    calls = job.counters.get("forwarded_reads", 0) + job.counters.get("forwarded_writes", 0)
-    counts = f"{show_count(questions, 'question')} for {show_count(calls, 'call')}"
-    its = [node for node in status.io_nodes if node.number in job.io_nodes]
-    named = sorted({node.scheduler for node in its if node.scheduler})
-    order = [name for name in named if name != "fifo"]
-    if job.state == "running" and order:
-        orders = " and ".join(order)
-        yield f"Each call asks for permission, so that {orders} can order it: {counts}."
-    elif job.state == "running" and named:
-        yield f"A credit permits many calls at once: {counts}."
+    syncs = counters.get("syncs", 0)
+    calls = counters.get("forwarded_reads", 0) + counters.get("forwarded_writes", 0) + syncs
+    counts = f"{show_count(questions, 'time')} for {show_count(calls, 'call')}"
+    over = job.state != "running"
+    used = job.io_nodes_used or job.io_nodes
+    names = {node.scheduler for node in status.io_nodes if node.number in used and node.scheduler}
+    order = sorted(names - {"fifo"})
+    if not names or (over and status.tuning is not None):  # it may have been another one
+        yield f"It asked for permission {counts}."
+    elif order:
+        yield f"Each call {'asked' if over else 'asks'} (scheduler {_listed(order)}): {counts}."
     else:
-        yield f"It asked for permission before it made calls: {counts}."
+        yield f"Its calls {'had' if over else 'have'} credits: it asked {counts}."
+    if questions > calls:
+        yield from _asked_again(job)
+
+
+def _asked_again(job: JobRecord) -> Iterator[str]:
+    """Say why a job asked more often than it made calls."""
+    if job.stripe and len(job.io_nodes_used) > 1:
+        yield "A call asks every I/O node whose stripes it touches."
+    else:
+        yield (
+            "A call asks again where its permission was recalled before it began, as on a busy "
+            "machine; one that failed, or went direct, asked too."
+        )
 
 
 def _direct(job: JobRecord) -> Iterator[str]:
@@ -387,8 +408,21 @@ def _advice(job: JobRecord, status: messages.Status) -> str | None:
             f"It {verb} much under {status.policy}: 'penstock what-if STATE/records' compares it "
             "with other policies (STATE: the site's state directory)."
         )
+    return _advice_on_path(job, status)
+
+
+def _advice_on_path(job: JobRecord, status: messages.Status) -> str | None:
+    serving = {node.number for node in status.io_nodes if node.state == "serving"}
+    unserved = not job.forwarded_bytes and not serving.intersection(job.io_nodes)
+    if unserved and job.pinned is None and explain_allocation.barred(job, status):
+        return (
+            "Nothing is wrong: its turns and counts are those of every job. An I/O node of another "
+            "host carries data for the user that it runs as (docs/live/hosts.md)."
+        )
+    if unserved and job.io_nodes:
+        return "None of its I/O nodes serves now: 'penstock status' lists them."
     if job.direct_bytes > job.moved_bytes / 2 and job.io_nodes:
-        goes = "went" if over else "goes"
+        goes = "goes" if job.state == "running" else "went"
         return (
             f"Most of its data {goes} direct: docs/live/client-library.md lists the calls that do."
         )

@@ -22,7 +22,7 @@ def allocation(job: JobRecord, status: messages.Status) -> Iterator[str]:
     decided, site = job.allocation, status.allocation
     if decided is None or site is None:
         return
-    given = _given(decided, site)
+    given = _given(decided, site, barred(job, status))
     if job.would_have is not None:
         yield f"If its mode were enforce, it would have {_nodes(job.would_have)}: {given}."
     elif job.state == "running" and set(decided.io_nodes) != set(job.io_nodes):
@@ -45,7 +45,26 @@ def allocation(job: JobRecord, status: messages.Status) -> Iterator[str]:
         )
 
 
-def _given(decided: JobAllocation, site: AllocationStatus) -> str:
+def barred(job: JobRecord, status: messages.Status) -> str:
+    """Say which I/O nodes serve, but not this job; empty: no such I/O node."""
+    serving = [node for node in status.io_nodes if node.state == "serving"]
+    parts = []
+    for user in sorted({node.user for node in serving if node.user and node.user != job.user}):
+        numbers = [node.number for node in serving if node.user == user]
+        carry = "carry" if len(numbers) > 1 else "carries"
+        parts.append(f"{named(numbers)} {carry} data for {user} alone")
+    if job.host and (local := [node.number for node in serving if not node.user]):
+        serve = "serve" if len(local) > 1 else "serves"
+        parts.append(f"{named(local)} {serve} jobs on the controller's host alone")
+    return ", and ".join(parts)
+
+
+def named(numbers: Sequence[int]) -> str:
+    """Name I/O nodes by number."""
+    return f"I/O node{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def _given(decided: JobAllocation, site: AllocationStatus, barred: str) -> str:
     """Say who gave the I/O nodes, and from which knowledge."""
     known, lacks = _known(decided), _needs(decided.lacks)
     unknown = f"{lacks} is not known, which {site.policy} needs"
@@ -66,7 +85,7 @@ def _given(decided: JobAllocation, site: AllocationStatus) -> str:
         else f"a job gets one by default, because the policies failed ({decided.error})",
         "explored": f"a number to learn its bandwidth with (allocation.explore){known}",
         "pinned": "it, or a person, asked for them",
-        "unreachable": "no I/O node that it can reach is up",
+        "unreachable": barred or "no I/O node that it can reach is up",
     }
     return sentences[decided.reason]
 

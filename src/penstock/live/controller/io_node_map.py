@@ -275,6 +275,12 @@ class IoNodeMap:
         nodes = [node for node in nodes if assigned.reaches(node)]
         return NodeMap(nodes=nodes[:MAP_NODES], stripe=assigned.stripe)
 
+    def out_of_reach(self, job: str) -> frozenset[IoNodeId]:
+        """Return those of a job's I/O nodes that are up, and that it cannot use."""
+        own = self._jobs[job]
+        up = (number for number in own.numbers if number in self._up)
+        return frozenset(number for number in up if not own.reaches(self._up[number]))
+
     @staticmethod
     def _order(assigned: Assignment) -> tuple[IoNodeId, ...]:
         """Return a job's I/O nodes in the order of its processes, that of a member's first."""

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -54,6 +54,7 @@ class JobEntry:
     counters: Mapping[str, int] = field(default_factory=dict)
     usage: Usage = Usage()  # noqa: RUF009 - frozen
     file_system_names: Sequence[str] = ()  # of the site, in order
+    out_of_reach: Collection[int] = ()  # of these: up, and of another user or the other host
     pinned: bool = False  # it, or a person, asked for its I/O nodes
     stripe: int = 0  # bytes, if its files are striped over them
     maps: int = 0  # maps sent since it began; its counter `maps` says how many it has taken
@@ -99,6 +100,7 @@ class JobEntry:
             nodes=begin.nodes,
             processes=begin.processes,
             requested_io_nodes=begin.io_nodes,
+            stripe=self.stripe,
             pinned=(
                 PinnedIoNodes(io_nodes=list(self.io_nodes), stripe=self.stripe)
                 if self.pinned
@@ -110,7 +112,7 @@ class JobEntry:
             reconnected=self.reconnected,
             ended=self.ended,
             seconds=now - self.since if self.lasted is None else self.lasted,
-            io_nodes=list(self.io_nodes),
+            io_nodes=[k for k in self.io_nodes if k not in self.out_of_reach],
             io_nodes_used=self.io_nodes_used,
             bytes_by_io_node=self.usage.io_nodes,
             file_systems=list(self.bytes_by_file_system),

@@ -136,6 +136,8 @@ async def _io_node(controller: "Controller", io_node: IoNode) -> IoNodeRecord:
     if io_node.node is None:
         return record
     fields: dict[str, Any] = {"pid": io_node.node.pid, "id": io_node.node.id}
+    if io_node.node.user:
+        fields["user"] = io_node.node.user
     if controller.tuning is not None:
         fields |= structs.asdict(controller.tuning.node(io_node.number))
     try:

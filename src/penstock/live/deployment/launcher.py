@@ -28,6 +28,7 @@ from penstock.live.deployment.spec import (
 )
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.site_key import RemoteController
 from penstock.live.protocol.state_directory import (
     GRACE,
     StateDirectory,
@@ -178,19 +179,47 @@ def _await_ready(state: StateDirectory, descriptor: int, seconds: float) -> None
     if isinstance(answer, messages.Failure):
         if answer.wrong_input:
             raise InputError(answer.error)
-        raise LaunchError(f"{answer.error}; {_log(state)}")
+        raise LaunchError(f"{answer.error}; {_log(state, besides=answer.error)}")
 
 
-def _log(state: StateDirectory) -> str:
-    return f"the end of {state.log}: {state.log_tail() or 'nothing'}"
+def _log(state: StateDirectory, besides: str = "") -> str:
+    """Return the end of the log, without the lines that say what is said already."""
+    tail = state.log_tail()
+    lines = [line for line in tail.split(" | ") if not besides or besides not in line]
+    if tail and not lines:
+        return f"see {state.log}"
+    return f"the end of {state.log}: {' | '.join(lines) or 'nothing'}"
 
 
-def ask(state: StateDirectory, message: messages.Message, answer: type[client.M]) -> client.M:
-    """Return the controller's answer; raise InputError if it refuses, or none is up."""
+def ask(
+    state: StateDirectory | RemoteController, message: messages.Message, answer: type[client.M]
+) -> client.M:
+    """Return the controller's answer; raise InputError if it refuses, or none is up.
+
+    `state` is its directory, or where it listens on another host.
+    """
+    if isinstance(state, RemoteController):
+        return _ask_remote(state, message, answer)
     if not state.is_of_another_user() and not state.is_up(allow_root=True):
         raise InputError(f"nothing is up in {state.folder}; start it with 'penstock up'")
     with connected(state) as controller:
         return controller.ask(message, answer)
+
+
+def _ask_remote(
+    remote: RemoteController, message: messages.Message, answer: type[client.M]
+) -> client.M:
+    try:
+        with ControlConnection(remote) as controller:
+            return controller.ask(message, answer)
+    except PermissionError as error:
+        raise LaunchError(f"the controller at {remote} refuses: {reason(error)}") from error
+    except TimeoutError as error:
+        raise LaunchError(f"the controller at {remote} does not answer") from error
+    except OSError as error:
+        raise LaunchError(
+            f"the controller at {remote} cannot be reached: {reason(error)}"
+        ) from error
 
 
 @contextmanager

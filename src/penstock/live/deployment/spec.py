@@ -126,6 +126,8 @@ def check_roots(roots: tuple[Path, ...]) -> list[str]:
     if len(roots) > shared_page.ROOTS:
         raise InputError(f"{len(roots)} managed directories; give at most {shared_page.ROOTS}")
     for root in roots:
+        if root.exists() and not root.is_dir():
+            raise InputError(f"--root {root} is not a directory; give one")
         if not root.is_dir():
             raise InputError(f"--root {root}: there is no such directory; create it first")
         if root.resolve() == Path("/"):

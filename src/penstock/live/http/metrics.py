@@ -94,7 +94,7 @@ class ControllerMetrics(Collector):
         )
         yield _total(
             "carried_bytes",
-            "Of those, bytes that went through I/O nodes of other hosts.",
+            "Of those, bytes that I/O nodes carried: of other hosts, or emulated ones.",
             status.carried_bytes,
         )
         yield _total(

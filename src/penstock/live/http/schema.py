@@ -15,6 +15,7 @@ from penstock.live.protocol.file_system_record import FileSystemRecord, FileSyst
 from penstock.live.protocol.io_node_record import IoNodeRecord, IoNodeSummary
 from penstock.live.protocol.job_record import Count, JobRecord, JobSummary, ZeroBytes
 from penstock.live.protocol.shared_page import MAP_NODES, SITE_NODES
+from penstock.live.protocol.stripe import STRIPE_UNIT
 
 Mode = Literal["observe", "advise", "enforce"]
 _NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]*$(?!\n)"  # Python's $ also matches before a final newline
@@ -176,7 +177,9 @@ class SetIoNodes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         list[Annotated[int, Meta(ge=0, lt=SITE_NODES)]],
         Meta(max_length=MAP_NODES, extra_json_schema={"uniqueItems": True}),
     ]
-    stripe: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # bytes
+    stripe: Annotated[
+        int, Meta(ge=0, le=1 << 40, multiple_of=STRIPE_UNIT, description="Bytes; 0: none.")
+    ] = 0
 
 
 class Measures(msgspec.Struct, frozen=True, kw_only=True):

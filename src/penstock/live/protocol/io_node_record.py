@@ -53,6 +53,10 @@ class IoNodeRecord(IoNodeSummary, frozen=True, kw_only=True):
 
     id: Annotated[int | None, Meta(description="The id of its present process.")] = None
     pid: int | None = None
+    user: Annotated[
+        str | UnsetType,
+        Meta(description="The only user whose data it carries; missing: it carries no data."),
+    ] = UNSET
     why: Annotated[str, Meta(description="Why it does not answer.")] | UnsetType = UNSET
     sessions: Count | UnsetType = UNSET
     files: Count | UnsetType = UNSET

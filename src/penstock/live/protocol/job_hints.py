@@ -45,7 +45,8 @@ def parse(text: str, refused: list[str] | None = None) -> JobHints:
             values[name] = _pattern(value) if name == _PATTERN else _value(name, value)
         except InputError as error:
             shown = part if len(part) <= _LONGEST_SHOWN else part[:_LONGEST_SHOWN] + "..."
-            why = InputError(f"hint {shown!r}: {error}; give any of {EXAMPLE}")
+            known = "" if "; known: " in str(error) else f"; give any of {EXAMPLE}"
+            why = InputError(f"hint {shown!r}: {error}{known}")
             if refused is None:
                 raise why from error
             refused.append(str(why))

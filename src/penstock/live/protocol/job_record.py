@@ -29,7 +29,7 @@ class JobAllocation(msgspec.Struct, frozen=True, kw_only=True):
             "little is known of it and it began only now; unknown: too little is known, it has a "
             "share of what others leave; failed: the policy raised an exception; explored: a "
             "neighbouring count, to learn its bandwidth; pinned: it or a person asked for them; "
-            "unreachable: no I/O node that it can reach is up."
+            "unreachable: no I/O node that is up serves it, by its host or its user."
         ),
     ]
     policy: Annotated[
@@ -78,7 +78,10 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
         Count, Meta(description="Bytes moved by I/O nodes, or with their permission.")
     ]
     carried_bytes: Annotated[
-        Count, Meta(description="Of those, bytes that went through an I/O node of another host.")
+        Count,
+        Meta(
+            description="Of those, bytes that I/O nodes carried: of other hosts, or emulated ones."
+        ),
     ] = 0
     direct_bytes: Annotated[Count, Meta(description="Bytes moved without an I/O node.")]
     fail_opens: Annotated[Count, Meta(description="Calls let through unmanaged.")]
@@ -119,6 +122,9 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
     requested_io_nodes: Annotated[
         int | None, Meta(description="I/O nodes that it asked for; null: the site's default.")
     ] = None
+    stripe: Annotated[
+        int, Meta(description="Bytes of a stripe of its files over its I/O nodes; 0: none.")
+    ] = 0
     pinned: Annotated[
         PinnedIoNodes | None,
         Meta(

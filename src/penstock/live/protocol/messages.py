@@ -407,7 +407,7 @@ class Status(Message, frozen=True, kw_only=True):
     io_nodes: list[IoNodeRecord]
     file_systems: list[FileSystemRecord] = []
     forwarded_bytes: int
-    carried_bytes: int = 0  # of those, through I/O nodes of other hosts
+    carried_bytes: int = 0  # of those, through I/O nodes of other hosts, or emulated ones
     direct_bytes: int
     fail_open_total: int
     policy: str = ""

@@ -92,7 +92,10 @@ class StateDirectory:
                 f"state directory {self.folder} is not a directory; give another --state"
             )
         if status.st_uid != os.getuid() and not (allow_root and self._root_may_trust_it()):
-            raise InputError(f"state directory {self.folder} is another user's; give another")
+            raise InputError(
+                f"state directory {self.folder} is another user's: only that user may do this; "
+                "others can run jobs there while it is up with --all-users"
+            )
         if status.st_mode & 0o022:
             raise InputError(
                 f"state directory {self.folder} can be written to by others; "
