@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/seccomp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -328,14 +329,31 @@ SYNC(fdatasync, true)
 
 // A program that locks itself in (seccomp) allows the system calls that it knows of. Ours would end
 // it.
+static bool locks_itself_in(unsigned long option) {
+  return option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP;
+}
 EXPORT int prctl(int option, ...) {
   va_list rest;
   va_start(rest, option);
   unsigned long given[4];
   for (int k = 0; k < 4; ++k) given[k] = va_arg(rest, unsigned long);
   va_end(rest);
-  if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) penstock_retire();
+  if (locks_itself_in((unsigned long)option)) penstock_retire();
   return penstock_real()->prctl(option, given[0], given[1], given[2], given[3]);
+}
+
+// The C library has no function for seccomp.
+EXPORT long syscall(long number, ...) {
+  va_list rest;
+  va_start(rest, number);
+  unsigned long given[6];
+  for (int k = 0; k < 6; ++k) given[k] = va_arg(rest, unsigned long);
+  va_end(rest);
+  if ((number == SYS_seccomp && given[0] <= SECCOMP_SET_MODE_FILTER) ||
+      (number == SYS_prctl && locks_itself_in(given[0])))
+    penstock_retire();
+  return penstock_real()->syscall(number, given[0], given[1], given[2], given[3], given[4],
+                                  given[5]);
 }
 
 #define LIMIT(name, parameters, arguments)              \

@@ -26,6 +26,7 @@
 static _Atomic uint64_t largest_file = UINT64_MAX;
 
 void penstock_limited(void) {
+  if (penstock_retired()) return;
   struct rlimit limit;
   if (syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0) {
     atomic_store_explicit(&largest_file, (uint64_t)limit.rlim_cur, memory_order_relaxed);
@@ -320,20 +321,27 @@ static void ask_to_sync(int fd, penstock_grant* grant) {
   penstock_leave();
 }
 
+// Where we may not ask any more, what only other hosts have is not known to be safe.
+static int sync_retired(int fd) {
+  penstock_file* file = penstock_hold(fd);
+  if (file == NULL) return 0;
+  const int error = penstock_unsynced_elsewhere(file) ? EIO : 0;
+  penstock_release(file);
+  return error;
+}
+
 int penstock_forward_sync(int fd, bool data_only, penstock_grant* grant) {
   grant->credit = NULL;
+  if (penstock_retired()) return sync_retired(fd);
   ask_to_sync(fd, grant);
-  const bool retired = penstock_retired();
-  if (!retired && !penstock_enter()) return 0;
+  if (!penstock_enter()) return 0;
   penstock_file* file = penstock_hold(fd);
   int error = 0;
-  // Where we may not ask any more, what only other hosts have is not known to be safe.
-  if (file != NULL && retired)
-    error = penstock_unsynced_elsewhere(file) ? EIO : 0;
-  else if (file != NULL)
+  if (file != NULL) {
     error = penstock_sync_everywhere(file, fd, data_only ? PENSTOCK_FDATASYNC : PENSTOCK_FSYNC);
-  if (file != NULL) penstock_release_inside(file);
-  if (!retired) penstock_leave();
+    penstock_release_inside(file);
+  }
+  penstock_leave();
   return error;
 }
 

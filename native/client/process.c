@@ -56,11 +56,13 @@ bool penstock_is_copy(void) {
 }
 
 bool penstock_is_other_process(void) {
-  return (pid_t)syscall(SYS_getpid) != atomic_load_explicit(&self, memory_order_relaxed);
+  return !penstock_retired() &&
+         (pid_t)syscall(SYS_getpid) != atomic_load_explicit(&self, memory_order_relaxed);
 }
 
 bool penstock_enter(void) {
-  if (inside || penstock_is_copy() || penstock_is_other_process()) return false;
+  if (inside || penstock_retired() || penstock_is_copy() || penstock_is_other_process())
+    return false;
   const uint64_t waiting = ~PENSTOCK_FAULTS;
   if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &waiting, &blocked, sizeof waiting) != 0) return false;
   inside = true;
@@ -124,6 +126,7 @@ static void fork_ended(void) {
 }
 
 static void forked(void) {
+  if (penstock_retired()) return;
   // The handler of a fault forked while we held state, or a copy did: that child passes everything
   // through for good.
   if (forks_unprepared) penstock_retire();

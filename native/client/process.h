@@ -22,14 +22,15 @@ extern penstock_counters* penstock_counted;  // NULL until there was a control p
 bool penstock_is_copy(void);
 
 // True in a copy, and in a child of vfork before its exec. Such a child shares our memory but not
-// our descriptors, so nothing that it opens or closes may be recorded. Costs a system call.
+// our descriptors, so nothing that it opens or closes may be recorded. Costs a system call, unless
+// we are retired: then nobody asks any more.
 bool penstock_is_other_process(void);
 
 // Around all that takes a lock of ours or talks to an I/O node. Signals wait until it is over, as
 // they do while the kernel reads or writes a file: a handler could jump away with what we hold, and
 // cancellation is a signal too. False: this is a handler that a fault in between called, a copy, or
-// a child of vfork, whose death would leave its parent's thread inside. Then go straight to the
-// kernel.
+// a child of vfork, whose death would leave its parent's thread inside, or we are retired. Then go
+// straight to the kernel.
 bool penstock_enter(void);
 void penstock_leave(void);
 

@@ -470,15 +470,6 @@ def test_who_is_told_to_end_does_so_although_a_write_is_stalled(begin: Any, node
     assert process.wait(timeout=HANG) == -signal.SIGTERM
 
 
-def test_a_program_that_locks_itself_in_is_left_alone(
-    run: Any, compiled: Any, node: OddNode, root: Path, pages: SharedPages
-) -> None:
-    """Under seccomp a system call of ours that it did not expect would kill it."""
-    run(compiled("locked_in.c"))
-    assert (root / "locked.in").read_bytes() == b"before after"
-    assert pages.total("forwarded_writes") == 1
-
-
 @pytest.mark.parametrize("order", ["above", "below"])
 def test_it_stacks_with_other_preloaded_libraries(
     compiled: Any, agent: PageServer, root: Path, node: OddNode, order: str
