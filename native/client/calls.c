@@ -294,10 +294,13 @@ AIO(aio_read, aiocb)
 AIO(aio_read64, aiocb64)
 AIO(aio_write, aiocb)
 AIO(aio_write64, aiocb64)
+// The C library refuses other modes before it looks at the list.
 #define LISTIO(name, block)                                                                  \
   EXPORT int name(int mode, struct block* const list[], int count, struct sigevent* event) { \
-    for (int k = 0; k < count; ++k) {                                                        \
-      if (list[k] != NULL) left(list[k]->aio_fildes, list[k]->aio_nbytes);                   \
+    const bool right = mode == LIO_WAIT || mode == LIO_NOWAIT;                               \
+    for (int k = 0; right && k < count; ++k) {                                               \
+      if (list[k] != NULL && list[k]->aio_lio_opcode != LIO_NOP)                             \
+        left(list[k]->aio_fildes, list[k]->aio_nbytes);                                      \
     }                                                                                        \
     return penstock_real()->name(mode, list, count, event);                                  \
   }

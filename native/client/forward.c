@@ -275,7 +275,7 @@ static penstock_wish wish_of(const penstock_call* call) {
       .kind = call->write ? PENSTOCK_CALL_WRITE : PENSTOCK_CALL_READ,
       // Negative: the kernel will refuse it.
       .offset = call->offset < PENSTOCK_AT_POSITION ? 0 : call->offset,
-      .bytes = call->bytes,
+      .bytes = call->bytes < MOST_BYTES ? call->bytes : MOST_BYTES,
   };
 }
 

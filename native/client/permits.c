@@ -470,14 +470,17 @@ static penstock_credit* over_stripes(const penstock_control* page, const penstoc
   int64_t from = wish->offset;
   if (from == PENSTOCK_AT_POSITION) from = syscall(SYS_lseek, wish->fd, 0, SEEK_CUR);
   uint64_t at = from < 0 ? 0 : (uint64_t)from;
-  size_t left = wish->bytes;
-  do {
+  size_t left = wish->bytes > 0 ? wish->bytes : 1;
+  const uint64_t rounds = left / route->nodes / route->stripe;  // of one stripe at each
+  for (uint32_t k = 0; k < route->nodes; ++k) parts[k] = rounds * route->stripe;
+  left -= rounds * route->stripe * route->nodes;
+  while (left > 0) {
     const uint64_t rest = route->stripe - at % route->stripe;
     const size_t here = rest < left ? (size_t)rest : left;
-    parts[at / route->stripe % route->nodes] += here > 0 ? here : 1;
+    parts[at / route->stripe % route->nodes] += here;
     at += here;
     left -= here;
-  } while (left > 0);
+  }
   penstock_credit *first = NULL, **last = &first;
   for (uint32_t k = 0; k < route->nodes; ++k) {
     penstock_node where;

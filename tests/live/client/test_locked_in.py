@@ -1,4 +1,4 @@
-"""Programs that restrict themselves (seccomp): a system call of the library's own would kill them."""
+"""Programs that restrict themselves (seccomp): a system call of the library's would kill them."""
 
 import pytest
 from live.client.set_ups import SET_UPS, Compiled, set_up
