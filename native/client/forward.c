@@ -202,6 +202,7 @@ static ssize_t move(const penstock_control* page, const penstock_call* call, pen
     if (by_node && result > 0) forwarded += (size_t)result;
     if (result > 0) done += (size_t)result;
     if (result < (int64_t)part) break;
+    if (done < bytes) penstock_let_die();
   }
   if (any) {
     penstock_count_forwarded(call->write ? PENSTOCK_WRITES : PENSTOCK_READS, forwarded);

@@ -42,8 +42,9 @@ bool penstock_inside(void);
   (PENSTOCK_BIT(SIGSEGV) | PENSTOCK_BIT(SIGBUS) | PENSTOCK_BIT(SIGFPE) | PENSTOCK_BIT(SIGILL) | \
    PENSTOCK_BIT(SIGTRAP) | PENSTOCK_BIT(SIGSYS))
 
-// For a wait that may be long: a signal that would end the process may do so. True: the program is
-// told to end or to stop in a way that it handles itself once the wait is over.
+// For a wait that may be long, from inside: a signal that ends or stops the process by its default
+// action does so now. True: the program is told to end or to stop in a way that it handles itself
+// once the wait is over.
 bool penstock_let_die(void);
 
 // From now on this process passes through, and makes no system call of its own.

@@ -214,13 +214,6 @@ static int wrong_range(void) {
   return 0;
 }
 
-static int exit_file;
-static void write_at_exit(void) { write(exit_file, " handler", 8); }
-__attribute__((destructor)) static void write_at_the_very_end(void) {
-  if (exit_file > 0) write(exit_file, " destructor", 11);
-}
-
-// Handlers of exit, and a stream that only exit writes out, while a thread goes on.
 // A list that cannot be read, with a mode that is refused; and one that has nothing to do.
 static int wrong_list(void) {
   const int refused = lio_listio(99, (struct aiocb* const*)16, 3, NULL);
@@ -232,6 +225,13 @@ static int wrong_list(void) {
   return 0;
 }
 
+static int exit_file;
+static void write_at_exit(void) { write(exit_file, " handler", 8); }
+__attribute__((destructor)) static void write_at_the_very_end(void) {
+  if (exit_file > 0) write(exit_file, " destructor", 11);
+}
+
+// Handlers of exit, and a stream that only exit writes out, while a thread goes on.
 static int at_exit(void) {
   static int file;
   exit_file = fresh("exit.file");
