@@ -168,7 +168,7 @@ static int64_t step(const penstock_control* page, const penstock_call* call, pen
   uint32_t number = 0;
   if (connection != NULL) {
     number = connection->number;
-    const int64_t handle = penstock_handle_of(connection, file, call->fd);
+    const int64_t handle = penstock_handle_of(connection, file, call->fd, false);
     if (handle >= 0) {
       const penstock_part part = {call->write, call->pieces, done,
                                   *bytes,      offset,       (uint32_t)call->flags};
