@@ -280,12 +280,21 @@ static penstock_wish wish_of(const penstock_call* call) {
   };
 }
 
+// Whether a call goes to the kernel without a question: with permission, or open.
+static bool is_decided(const penstock_control* page, const penstock_wish* wish,
+                       penstock_grant* grant) {
+  if (penstock_has_credit(page, wish, grant)) return true;
+  const bool open = penstock_has_none(page);
+  if (open) penstock_count_failed_open();
+  return open;
+}
+
 bool penstock_forward(const penstock_call* call, penstock_grant* grant, ssize_t* result) {
   grant->credit = NULL;
   const penstock_control* page = penstock_active();
   if (page == NULL || !penstock_concerned(page)) return false;
   const penstock_wish wish = wish_of(call);
-  if (penstock_has_credit(page, &wish, grant)) return false;
+  if (is_decided(page, &wish, grant)) return false;
   const int error = errno;
   // A call that asks or is carried is no point of cancellation by itself; this one is, and unlike
   // pthread_testcancel it is in every C library proper.
@@ -316,7 +325,7 @@ void penstock_done(const penstock_call* call, const penstock_grant* grant, ssize
 static void ask_to_sync(int fd, penstock_grant* grant) {
   const penstock_control* page = penstock_active();
   const penstock_wish wish = {.fd = fd, .kind = PENSTOCK_CALL_SYNC, .offset = 0};
-  if (page == NULL || page->map.nodes == 0 || penstock_has_credit(page, &wish, grant)) return;
+  if (page == NULL || page->map.nodes == 0 || is_decided(page, &wish, grant)) return;
   if (!penstock_enter()) return;
   if (penstock_ask_permission(page, &wish, grant) == PENSTOCK_REFUSED) penstock_count_failed_open();
   penstock_leave();

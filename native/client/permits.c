@@ -29,8 +29,9 @@
 #include "real.h"
 #include "slots.h"
 
-#define MOST_CONNECTIONS 16u  // of this process to one I/O node, of PENSTOCK_PERMITS threads each
-#define YIELDS 16             // times that an answer is looked for awake
+#define MOST_CONNECTIONS 64u  // of this process to one I/O node, of PENSTOCK_PERMITS threads each
+#define SELDOM UINT64_C(100000000)    // nanoseconds between two looks for what is not to be had
+#define YIELDS 16                     // times that an answer is looked for awake
 #define FIRST_LOOK UINT64_C(5000000)  // nanoseconds until the socket is looked at for a hang-up
 #define SELDOM_LOOK UINT64_C(100000000)
 #define MEASURED_BYTES (64u << 10)  // calls as large as this are all measured
@@ -80,6 +81,10 @@ static connection* connections;                           // all that ever were
 static absence absences[PENSTOCK_MAP_NODES];
 
 static __thread penstock_credit* mine;  // the last one used first
+
+// No credit was to be had for this thread, by this map.
+static __thread uint64_t none_until;
+static __thread uint32_t none_by;
 
 // A thread's end, of which the C library tells by a key. Found at run time, as older ones have it
 // in a library of its own; without it, the next thread that looks for a credit finds out.
@@ -134,19 +139,30 @@ static void hang_up(connection* with) {
   own_page(with->page);
 }
 
-static bool has_ended(uint32_t thread) {
-  return syscall(SYS_tgkill, syscall(SYS_getpid), thread, 0) != 0 && errno == ESRCH;
+static uint32_t owner_of(const penstock_credit* credit) {
+  return atomic_load_explicit(&credit->owner, memory_order_relaxed);
 }
 
-static bool is_free(const penstock_credit* credit) {
-  const uint32_t owner = atomic_load_explicit(&credit->owner, memory_order_relaxed);
-  return owner == 0 || has_ended(owner);
+// Free the credits of threads that ended without giving them back. A system call for each: seldom.
+static void free_abandoned(void) {
+  static uint64_t again_at;
+  const uint64_t now = penstock_now();
+  if (now < again_at) return;
+  const long process = syscall(SYS_getpid);
+  for (connection* c = connections; c != NULL; c = c->next) {
+    for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k) {
+      const uint32_t owner = owner_of(&c->credit[k]);
+      if (owner != 0 && syscall(SYS_tgkill, process, owner, 0) != 0 && errno == ESRCH)
+        atomic_store_explicit(&c->credit[k].owner, 0, memory_order_relaxed);
+    }
+  }
+  again_at = now + SELDOM;
 }
 
 static connection* new_connection(void) {
   for (connection* gone = connections; gone != NULL; gone = gone->next) {
     uint32_t k = 0;
-    while (gone->fd < 0 && k < PENSTOCK_PERMITS && is_free(&gone->credit[k])) ++k;
+    while (gone->fd < 0 && k < PENSTOCK_PERMITS && owner_of(&gone->credit[k]) == 0) ++k;
     if (k == PENSTOCK_PERMITS) return gone;
   }
   connection* fresh =
@@ -238,8 +254,7 @@ static penstock_credit* free_credit(connection* of, uint32_t me) {
   for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k) {
     penstock_credit* credit = &of->credit[k];
     // With our own id: of a thread that had it before us.
-    if (atomic_load_explicit(&credit->owner, memory_order_relaxed) != me && !is_free(credit))
-      continue;
+    if (owner_of(credit) != me && owner_of(credit) != 0) continue;
     credit->calls = credit->duration = credit->map_version = 0;
     credit->bytes = credit->until = 0;
     credit->beside = NULL;
@@ -273,14 +288,25 @@ static penstock_credit* find(const penstock_node* where) {
   return found;
 }
 
-static penstock_credit* claim(const penstock_control* page, const penstock_node* where) {
-  const uint32_t me = (uint32_t)syscall(SYS_gettid);
+// Among the connections that there are, which are counted.
+static penstock_credit* find_free(const penstock_node* where, uint32_t me, uint32_t* count) {
   penstock_credit* credit = NULL;
-  uint32_t count = 0;
+  *count = 0;
   for (connection* c = connections; c != NULL && credit == NULL; c = c->next) {
     if (c->fd < 0 || !same(&c->where, where)) continue;
-    ++count;
+    ++*count;
     credit = free_credit(c, me);
+  }
+  return credit;
+}
+
+static penstock_credit* claim(const penstock_control* page, const penstock_node* where) {
+  const uint32_t me = (uint32_t)syscall(SYS_gettid);
+  uint32_t count;
+  penstock_credit* credit = find_free(where, me, &count);
+  if (credit == NULL) {
+    free_abandoned();
+    credit = find_free(where, me, &count);
   }
   if (credit == NULL && count < MOST_CONNECTIONS && !is_absent(where->id)) {
     connection* fresh = connect_to(page, where);
@@ -290,7 +316,11 @@ static penstock_credit* claim(const penstock_control* page, const penstock_node*
       set_present(where->id);
     if (fresh != NULL) credit = free_credit(fresh, me);
   }
-  if (credit == NULL) return NULL;
+  if (credit == NULL) {
+    none_until = penstock_coarse_now() + SELDOM;
+    none_by = atomic_load_explicit(&page->map.version, memory_order_relaxed);
+    return NULL;
+  }
   credit->next = mine;
   mine = credit;
   if (set_at_end != NULL) set_at_end(at_end, credit);
@@ -441,6 +471,12 @@ bool penstock_has_credit(const penstock_control* page, const penstock_wish* wish
   grant->striped = 0;
   grant->began = is_measured(credit, wish->bytes) ? penstock_now() : 0;
   return true;
+}
+
+bool penstock_has_none(const penstock_control* page) {
+  return none_until != 0 && mine == NULL && !penstock_is_copy() &&
+         none_by == atomic_load_explicit(&page->map.version, memory_order_relaxed) &&
+         penstock_coarse_now() < none_until;
 }
 
 static bool covers(const penstock_credit* credit, size_t bytes) {
