@@ -672,6 +672,7 @@ void penstock_permits_fork(bool begins) {
 // forks comes back in the child too, into a call of its parent's permission.
 void penstock_permits_forked(void) {
   mine = NULL;
+  none_until = 0;
   for (connection* inherited = connections; inherited != NULL; inherited = inherited->next) {
     hang_up(inherited);
     for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k)
