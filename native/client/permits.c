@@ -30,6 +30,7 @@
 #include "slots.h"
 
 #define MOST_CONNECTIONS 64u  // of this process to one I/O node, of PENSTOCK_PERMITS threads each
+#define UNUSED UINT64_C(300000)       // nanoseconds without a call, while others wait
 #define SELDOM UINT64_C(100000000)    // nanoseconds between two looks for what is not to be had
 #define YIELDS 16                     // times that an answer is looked for awake
 #define FIRST_LOOK UINT64_C(5000000)  // nanoseconds until the socket is looked at for a hang-up
@@ -57,6 +58,9 @@ struct penstock_credit {
   penstock_credit* beside;  // another one of that call
   penstock_credit* next;    // of the same thread
   _Atomic uint32_t owner;   // the thread's id; 0: none
+  // By threads that wait, with the lock: when they first saw that so many calls had been made.
+  uint64_t seen;
+  uint64_t seen_at;
 };
 
 // A connection's memory is used for connections alone, and where its page was there is always
@@ -352,6 +356,48 @@ static bool send_message(const penstock_credit* credit, const penstock_permit_me
              (long)sizeof *message;
 }
 
+// ---- What is not used, with the lock: threads that wait take it back, sooner than the I/O node.
+
+// Recall first and look then, as the I/O node does. Returns whether there was anything to look at.
+static bool take_back(penstock_credit* credit, uint64_t now) {
+  penstock_permit* shared = credit->shared;
+  const uint32_t number = __atomic_load_n(&credit->number, __ATOMIC_RELAXED);
+  uint32_t recalled = __atomic_load_n(&shared->recalled, __ATOMIC_RELAXED);
+  if (credit->calls == 0 || (credit->terms & PENSTOCK_METERED) == 0 || recalled == number)
+    return false;
+  const uint64_t made = __atomic_load_n(&shared->calls_made, __ATOMIC_RELAXED) + number;
+  if (made != credit->seen) {
+    credit->seen = made;
+    credit->seen_at = now;
+  }
+  if (now - credit->seen_at < UNUSED || __atomic_load_n(&shared->in_call, __ATOMIC_RELAXED) != 0 ||
+      !__atomic_compare_exchange_n(&shared->recalled, &recalled, number, false, __ATOMIC_SEQ_CST,
+                                   __ATOMIC_RELAXED))
+    return true;
+  const penstock_permit_message message = {
+      .message = PENSTOCK_GIVE_BACK, .permit = credit->index, .number = number};
+  if (__atomic_load_n(&shared->in_call, __ATOMIC_SEQ_CST) == 0)
+    send_message(credit, &message, MSG_DONTWAIT);
+  return true;
+}
+
+// Whether other threads of this process have credits, which are then worth another look soon.
+static bool take_back_unused(const penstock_credit* mine_waits) {
+  static uint64_t again_at;
+  bool any = false;
+  pthread_mutex_lock(&lock);
+  const uint64_t now = penstock_now();
+  if (now >= again_at) {
+    for (connection* c = connections; c != NULL; c = c->next) {
+      if (c->fd < 0 || !same(&c->where, &mine_waits->of->where)) continue;
+      for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k) any |= take_back(&c->credit[k], now);
+    }
+    again_at = now + UNUSED;
+  }
+  pthread_mutex_unlock(&lock);
+  return any;
+}
+
 static bool has_hung_up(int fd) {
   if (fd < 0) return true;  // another thread found out
   struct pollfd socket = {.fd = fd, .events = POLLRDHUP};
@@ -387,11 +433,12 @@ static enum answer await_answer(const penstock_control* page, const penstock_cre
     if (time - last_beat >= page->patience || time - began >= page->longest_wait) break;
     const uint32_t answered = __atomic_load_n(&shared->answered, __ATOMIC_SEQ_CST);
     if (answered == credit->number) break;
-    const struct timespec timeout = {0, (long)look};
+    const bool soon = take_back_unused(credit);
+    const struct timespec timeout = {0, (long)(soon ? UNUSED : look)};
     if (syscall(SYS_futex, &shared->answered, FUTEX_WAIT, answered, &timeout, NULL, 0) == 0 ||
         errno != ETIMEDOUT)
       continue;
-    look = 2 * look < SELDOM_LOOK ? 2 * look : SELDOM_LOOK;
+    if (!soon) look = 2 * look < SELDOM_LOOK ? 2 * look : SELDOM_LOOK;
     gone = has_hung_up(credit->of->fd);
     if (penstock_let_die()) break;
   }
