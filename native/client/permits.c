@@ -58,7 +58,7 @@ struct penstock_credit {
   penstock_credit* beside;  // another one of that call
   penstock_credit* next;    // of the same thread
   _Atomic uint32_t owner;   // the thread's id; 0: none
-  // By threads that wait, with the lock: when they first saw that so many calls had been made.
+  // By threads that wait, with the lock: calls that were made, and when this was first seen.
   uint64_t seen;
   uint64_t seen_at;
 };
@@ -382,14 +382,14 @@ static bool take_back(penstock_credit* credit, uint64_t now) {
 }
 
 // Whether other threads of this process have credits, which are then worth another look soon.
-static bool take_back_unused(const penstock_credit* mine_waits) {
+static bool take_back_unused(const penstock_credit* waiting) {
   static uint64_t again_at;
   bool any = false;
   pthread_mutex_lock(&lock);
   const uint64_t now = penstock_now();
   if (now >= again_at) {
     for (connection* c = connections; c != NULL; c = c->next) {
-      if (c->fd < 0 || !same(&c->where, &mine_waits->of->where)) continue;
+      if (c->fd < 0 || !same(&c->where, &waiting->of->where)) continue;
       for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k) any |= take_back(&c->credit[k], now);
     }
     again_at = now + UNUSED;

@@ -23,27 +23,27 @@ PROLOGUE = """
 import os, sys, threading
 fd, data = os.open(f"f{os.getpid()}", os.O_CREAT | os.O_RDWR), bytes(8 << 20)
 assert os.write(fd, data) == len(data)
-def tell(call):
+def report(call):
     try: call(fd); print(0, flush=True)
     except OSError as error: print(error.errno, flush=True)
 print("written", flush=True); input()
 """
 WAYS = {
-    "fsync": "tell(os.fsync); tell(os.fsync); tell(os.close)",
-    "fdatasync": "tell(os.fdatasync); tell(os.fsync)",
-    "close": "tell(os.close)",
-    "dup2": "other = os.open('other', os.O_CREAT | os.O_RDWR); tell(lambda fd: os.dup2(other, fd))",
-    "a read was late": "assert len(os.pread(fd, 10, 0)) == 10; tell(os.fsync); tell(os.fsync)",
+    "fsync": "report(os.fsync); report(os.fsync); report(os.close)",
+    "fdatasync": "report(os.fdatasync); report(os.fsync)",
+    "close": "report(os.close)",
+    "dup2": "other = os.open('other', os.O_CREAT | os.O_RDWR); report(lambda fd: os.dup2(other, fd))",
+    "a read was late": "assert len(os.pread(fd, 10, 0)) == 10; report(os.fsync); report(os.fsync)",
     "a write is late": (
         "writer = threading.Thread(target=os.pwrite, args=(fd, data, len(data))); writer.start()\n"
-        "tell(os.fsync); writer.join()"
+        "report(os.fsync); writer.join()"
     ),
-    "a child": "pid = os.fork(); tell(os.fsync)\nif pid: os.waitpid(pid, 0)",
+    "a child": "pid = os.fork(); report(os.fsync)\nif pid: os.waitpid(pid, 0)",
 }
 NO_ERROR = {"dup2"}
-"""dup2 has nobody to tell of an error, as in the kernel."""
+"""dup2 reports no error of what it closes, as in the kernel."""
 ONCE = {"a child": 2}
-"""How often a loss is told, if not once: parent and child each have their own fsync."""
+"""How often a loss is reported, if not once: parent and child each have their own fsync."""
 
 
 @pytest.fixture
@@ -111,16 +111,16 @@ def test_sync_and_close_wait_for_an_io_node_that_stands_still(
         assert set(answers(process)) == {0}, way
 
 
-def test_a_loss_is_told_once_its_io_node_is_gone(
+def test_a_loss_is_reported_once_its_io_node_is_gone(
     writers: dict[str, "subprocess.Popen[str]"], node: RealNode
 ) -> None:
     """As the kernel does: the first sync or close has the error, the next ones of the file not."""
     check_all_wait(writers)
     node.process.kill()
     for way, process in writers.items():
-        told = answers(process)
+        results = answers(process)
         errors = 0 if way in NO_ERROR else ONCE.get(way, 1)
-        assert told == errors * [errno.EIO] + (len(told) - errors) * [0], way
+        assert results == errors * [errno.EIO] + (len(results) - errors) * [0], way
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
