@@ -32,7 +32,9 @@ WAYS = {
     "fsync": "report(os.fsync); report(os.fsync); report(os.close)",
     "fdatasync": "report(os.fdatasync); report(os.fsync)",
     "close": "report(os.close)",
-    "dup2": "other = os.open('other', os.O_CREAT | os.O_RDWR); report(lambda fd: os.dup2(other, fd))",
+    "dup2": (
+        "other = os.open('other', os.O_CREAT | os.O_RDWR)\nreport(lambda fd: os.dup2(other, fd))"
+    ),
     "a read was late": "assert len(os.pread(fd, 10, 0)) == 10; report(os.fsync); report(os.fsync)",
     "a write is late": (
         "writer = threading.Thread(target=os.pwrite, args=(fd, data, len(data))); writer.start()\n"
@@ -74,12 +76,14 @@ def writers(
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
+                start_new_session=True,
             )
             stack.enter_context(running[way])
             stack.callback(running[way].kill)
             assert next_line(running[way]) == "written"
         assert pages.total("carried_bytes") == len(WAYS) * 8 << 20
         node.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, node.process.pid, os.WSTOPPED | os.WNOWAIT)
         for process in running.values():
             assert process.stdin is not None
             process.stdin.write("\n")
@@ -128,6 +132,6 @@ def test_who_waits_for_a_sync_can_be_ended(
     writers: dict[str, "subprocess.Popen[str]"], number: int
 ) -> None:
     for process in writers.values():
-        process.send_signal(number)
+        os.killpg(process.pid, number)  # a child of the program, too
     for way, process in writers.items():
         assert process.wait(HANG) == -number, way
