@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/seccomp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -293,10 +294,13 @@ AIO(aio_read, aiocb)
 AIO(aio_read64, aiocb64)
 AIO(aio_write, aiocb)
 AIO(aio_write64, aiocb64)
+// The C library refuses other modes before it looks at the list.
 #define LISTIO(name, block)                                                                  \
   EXPORT int name(int mode, struct block* const list[], int count, struct sigevent* event) { \
-    for (int k = 0; k < count; ++k) {                                                        \
-      if (list[k] != NULL) left(list[k]->aio_fildes, list[k]->aio_nbytes);                   \
+    const bool right = mode == LIO_WAIT || mode == LIO_NOWAIT;                               \
+    for (int k = 0; right && k < count; ++k) {                                               \
+      if (list[k] != NULL && list[k]->aio_lio_opcode != LIO_NOP)                             \
+        left(list[k]->aio_fildes, list[k]->aio_nbytes);                                      \
     }                                                                                        \
     return penstock_real()->name(mode, list, count, event);                                  \
   }
@@ -328,14 +332,31 @@ SYNC(fdatasync, true)
 
 // A program that locks itself in (seccomp) allows the system calls that it knows of. Ours would end
 // it.
+static bool locks_itself_in(unsigned long option) {
+  return option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP;
+}
 EXPORT int prctl(int option, ...) {
   va_list rest;
   va_start(rest, option);
   unsigned long given[4];
   for (int k = 0; k < 4; ++k) given[k] = va_arg(rest, unsigned long);
   va_end(rest);
-  if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) penstock_retire();
+  if (locks_itself_in((unsigned long)option)) penstock_retire();
   return penstock_real()->prctl(option, given[0], given[1], given[2], given[3]);
+}
+
+// The C library has no function for seccomp.
+EXPORT long syscall(long number, ...) {
+  va_list rest;
+  va_start(rest, number);
+  unsigned long given[6];
+  for (int k = 0; k < 6; ++k) given[k] = va_arg(rest, unsigned long);
+  va_end(rest);
+  if ((number == SYS_seccomp && given[0] <= SECCOMP_SET_MODE_FILTER) ||
+      (number == SYS_prctl && locks_itself_in(given[0])))
+    penstock_retire();
+  return penstock_real()->syscall(number, given[0], given[1], given[2], given[3], given[4],
+                                  given[5]);
 }
 
 #define LIMIT(name, parameters, arguments)              \

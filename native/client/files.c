@@ -111,7 +111,8 @@ void penstock_unpin(int fd) { atomic_fetch_sub(&pins[fd], 1); }
 // The table already has the number as not managed, so no other thread pins it.
 static void wait_for_pins(int fd) {
   const struct timespec while_ = {0, 50000};
-  while (!penstock_inside() && atomic_load(&pins[fd]) != 0) syscall(SYS_nanosleep, &while_, NULL);
+  while (!penstock_inside() && !penstock_retired() && atomic_load(&pins[fd]) != 0)
+    syscall(SYS_nanosleep, &while_, NULL);
 }
 
 static void set(int fd, penstock_file* file) {
@@ -295,7 +296,7 @@ uint64_t penstock_socket_of(int fd) {
 }
 
 bool penstock_is_own(int fd) {
-  if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS) return false;
+  if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS || penstock_retired()) return false;
   const uint64_t socket = atomic_load_explicit(&own[fd], memory_order_relaxed);
   if (socket == 0) return false;
   const int error = errno;

@@ -26,6 +26,7 @@
 static _Atomic uint64_t largest_file = UINT64_MAX;
 
 void penstock_limited(void) {
+  if (penstock_retired()) return;
   struct rlimit limit;
   if (syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0) {
     atomic_store_explicit(&largest_file, (uint64_t)limit.rlim_cur, memory_order_relaxed);
@@ -167,7 +168,7 @@ static int64_t step(const penstock_control* page, const penstock_call* call, pen
   uint32_t number = 0;
   if (connection != NULL) {
     number = connection->number;
-    const int64_t handle = penstock_handle_of(connection, file, call->fd);
+    const int64_t handle = penstock_handle_of(connection, file, call->fd, false);
     if (handle >= 0) {
       const penstock_part part = {call->write, call->pieces, done,
                                   *bytes,      offset,       (uint32_t)call->flags};
@@ -201,6 +202,7 @@ static ssize_t move(const penstock_control* page, const penstock_call* call, pen
     if (by_node && result > 0) forwarded += (size_t)result;
     if (result > 0) done += (size_t)result;
     if (result < (int64_t)part) break;
+    if (done < bytes) penstock_let_die();
   }
   if (any) {
     penstock_count_forwarded(call->write ? PENSTOCK_WRITES : PENSTOCK_READS, forwarded);
@@ -274,8 +276,17 @@ static penstock_wish wish_of(const penstock_call* call) {
       .kind = call->write ? PENSTOCK_CALL_WRITE : PENSTOCK_CALL_READ,
       // Negative: the kernel will refuse it.
       .offset = call->offset < PENSTOCK_AT_POSITION ? 0 : call->offset,
-      .bytes = call->bytes,
+      .bytes = call->bytes < MOST_BYTES ? call->bytes : MOST_BYTES,
   };
+}
+
+// Whether a call goes to the kernel without a question: with permission, or open.
+static bool is_decided(const penstock_control* page, const penstock_wish* wish,
+                       penstock_grant* grant) {
+  if (penstock_has_credit(page, wish, grant)) return true;
+  const bool open = penstock_has_none(page);
+  if (open) penstock_count_failed_open();
+  return open;
 }
 
 bool penstock_forward(const penstock_call* call, penstock_grant* grant, ssize_t* result) {
@@ -283,7 +294,7 @@ bool penstock_forward(const penstock_call* call, penstock_grant* grant, ssize_t*
   const penstock_control* page = penstock_active();
   if (page == NULL || !penstock_concerned(page)) return false;
   const penstock_wish wish = wish_of(call);
-  if (penstock_has_credit(page, &wish, grant)) return false;
+  if (is_decided(page, &wish, grant)) return false;
   const int error = errno;
   // A call that asks or is carried is no point of cancellation by itself; this one is, and unlike
   // pthread_testcancel it is in every C library proper.
@@ -314,26 +325,33 @@ void penstock_done(const penstock_call* call, const penstock_grant* grant, ssize
 static void ask_to_sync(int fd, penstock_grant* grant) {
   const penstock_control* page = penstock_active();
   const penstock_wish wish = {.fd = fd, .kind = PENSTOCK_CALL_SYNC, .offset = 0};
-  if (page == NULL || page->map.nodes == 0 || penstock_has_credit(page, &wish, grant)) return;
+  if (page == NULL || page->map.nodes == 0 || is_decided(page, &wish, grant)) return;
   if (!penstock_enter()) return;
   if (penstock_ask_permission(page, &wish, grant) == PENSTOCK_REFUSED) penstock_count_failed_open();
   penstock_leave();
 }
 
+// Where we may not ask any more, what only other hosts have is not known to be safe.
+static int sync_retired(int fd) {
+  penstock_file* file = penstock_hold(fd);
+  if (file == NULL) return 0;
+  const int error = penstock_unsynced_elsewhere(file) ? EIO : 0;
+  penstock_release(file);
+  return error;
+}
+
 int penstock_forward_sync(int fd, bool data_only, penstock_grant* grant) {
   grant->credit = NULL;
+  if (penstock_retired()) return sync_retired(fd);
   ask_to_sync(fd, grant);
-  const bool retired = penstock_retired();
-  if (!retired && !penstock_enter()) return 0;
+  if (!penstock_enter()) return 0;
   penstock_file* file = penstock_hold(fd);
   int error = 0;
-  // Where we may not ask any more, what only other hosts have is not known to be safe.
-  if (file != NULL && retired)
-    error = penstock_unsynced_elsewhere(file) ? EIO : 0;
-  else if (file != NULL)
+  if (file != NULL) {
     error = penstock_sync_everywhere(file, fd, data_only ? PENSTOCK_FDATASYNC : PENSTOCK_FSYNC);
-  if (file != NULL) penstock_release_inside(file);
-  if (!retired) penstock_leave();
+    penstock_release_inside(file);
+  }
+  penstock_leave();
   return error;
 }
 

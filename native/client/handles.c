@@ -11,7 +11,8 @@ static uint64_t key_of(uint32_t generation, uint32_t handle) {
   return (uint64_t)generation << 32 | (handle + 1);
 }
 
-static int64_t open_there(penstock_connection* connection, const penstock_file* file, int fd) {
+static int64_t open_there(penstock_connection* connection, const penstock_file* file, int fd,
+                          bool wait) {
   penstock_request request = {.operation = PENSTOCK_OPEN, .flags = file->access};
   char path[PATH_MAX];
   const char* below;
@@ -21,20 +22,22 @@ static int64_t open_there(penstock_connection* connection, const penstock_file* 
   request.file = (uint32_t)root;
   request.offset = file->inode;
   request.bytes = (uint32_t)strlen(below);
-  return penstock_ask(connection, request, &(penstock_parcel){.text = below});
+  return penstock_ask(connection, request, &(penstock_parcel){.text = below}, wait);
 }
 
-int64_t penstock_handle_of(penstock_connection* connection, penstock_file* file, int fd) {
+int64_t penstock_handle_of(penstock_connection* connection, penstock_file* file, int fd,
+                           bool wait) {
   penstock_handle* handle = &file->handle[connection->place];
   uint64_t key = atomic_load_explicit(&handle->key, memory_order_acquire);
   if (key >> 32 == connection->generation) return (int64_t)(uint32_t)key - 1;
-  const int64_t opened = open_there(connection, file, fd);
+  const int64_t opened = open_there(connection, file, fd, wait);
   if (opened < 0) return opened;
   if (!atomic_compare_exchange_strong(&handle->key, &key,
                                       key_of(connection->generation, (uint32_t)opened))) {
     // Another thread was faster; its handle will do for both.
     penstock_ask(connection,
-                 (penstock_request){.operation = PENSTOCK_CLOSE, .file = (uint32_t)opened}, NULL);
+                 (penstock_request){.operation = PENSTOCK_CLOSE, .file = (uint32_t)opened}, NULL,
+                 false);
     return key >> 32 == connection->generation ? (int64_t)(uint32_t)key - 1 : PENSTOCK_GONE;
   }
   return opened;
@@ -54,7 +57,7 @@ int64_t penstock_move(penstock_connection* connection, penstock_file* file, uint
   connection->inode = file->inode;
   connection->offset = request.offset;
   connection->end = request.offset + request.bytes;
-  const int64_t result = penstock_ask(connection, request, &parcel);
+  const int64_t result = penstock_ask(connection, request, &parcel, part->write);
   if (part->write && result > 0) {
     penstock_handle* there = &file->handle[connection->place];
     atomic_store_explicit(&there->host, connection->boot, memory_order_relaxed);
@@ -63,31 +66,43 @@ int64_t penstock_move(penstock_connection* connection, penstock_file* file, uint
   return result;
 }
 
-static int64_t ask_about(int place, uint64_t key, uint32_t operation) {
+static int64_t close_there(int place, uint64_t key, bool wait) {
   penstock_connection* connection = penstock_reconnect(place, (uint32_t)(key >> 32));
   if (connection == NULL) return PENSTOCK_GONE;
-  const int64_t result = penstock_ask(
-      connection, (penstock_request){.operation = operation, .file = (uint32_t)key - 1}, NULL);
+  const penstock_request request = {.operation = PENSTOCK_CLOSE, .file = (uint32_t)key - 1};
+  const int64_t result = penstock_ask(connection, request, NULL, wait);
   penstock_disconnect(connection);
   return result;
 }
 
-// By another I/O node of the same host, whose kernel has the data unless it was booted since.
-static int64_t sync_by_another(penstock_file* file, int fd, uint64_t host, uint32_t operation) {
-  const penstock_control* page = penstock_active();
-  size_t bytes = 1;
-  bool wanted;
-  penstock_connection* connection =
-      page == NULL ? NULL : penstock_connect(page, file, 0, &bytes, &wanted);
+// By an I/O node of the host whose kernel has the data, unless it was booted since.
+static int64_t sync_at(const penstock_control* page, int place, penstock_file* file, int fd,
+                       uint64_t host, uint32_t operation) {
+  penstock_connection* connection = penstock_return_to(page, place);
   if (connection == NULL) return PENSTOCK_GONE;
   int64_t result = PENSTOCK_GONE;
   if (connection->boot == host) {
-    const int64_t handle = penstock_handle_of(connection, file, fd);
-    if (handle >= 0)
-      result = penstock_ask(
-          connection, (penstock_request){.operation = operation, .file = (uint32_t)handle}, NULL);
+    const int64_t handle = penstock_handle_of(connection, file, fd, true);
+    const penstock_request request = {.operation = operation, .file = (uint32_t)handle};
+    if (handle >= 0) result = penstock_ask(connection, request, NULL, true);
   }
   penstock_disconnect(connection);
+  return result;
+}
+
+// By the I/O node that wrote the data, if it is there, or else by another one of its host.
+static int64_t sync_there(penstock_file* file, int fd, int place, uint32_t operation) {
+  const penstock_control* page = penstock_active();
+  if (page == NULL) return PENSTOCK_GONE;
+  const penstock_handle* there = &file->handle[place];
+  const uint64_t host = atomic_load_explicit(&there->host, memory_order_relaxed);
+  // Written before a fork: places are others now.
+  const bool before_fork = atomic_load_explicit(&there->key, memory_order_acquire) == 0;
+  int64_t result = PENSTOCK_GONE;
+  if (!before_fork) result = sync_at(page, place, file, fd, host, operation);
+  const int another = penstock_place_of_map(page);
+  if (result == PENSTOCK_GONE && another >= 0 && (before_fork || another != place))
+    result = sync_at(page, another, file, fd, host, operation);
   return result;
 }
 
@@ -121,13 +136,10 @@ int penstock_sync_everywhere(penstock_file* file, int fd, uint32_t operation) {
   int error = 0;
   for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
     penstock_handle* there = &file->handle[k];
-    const uint64_t key = atomic_load_explicit(&there->key, memory_order_acquire);
     const uint32_t writes = atomic_load(&there->writes);
     if (!unsynced(there)) continue;
     const uint64_t host = atomic_load_explicit(&there->host, memory_order_relaxed);
-    int64_t result =
-        key != 0 ? ask_about(k, key, operation) : PENSTOCK_GONE;  // 0: written before a fork
-    if (result == PENSTOCK_GONE && host != 0) result = sync_by_another(file, fd, host, operation);
+    const int64_t result = sync_there(file, fd, k, operation);
     settled(there, writes);
     if (error == 0) error = verdict(result, host);
   }
@@ -144,7 +156,7 @@ void penstock_settle(penstock_file* file, int fd) {
     penstock_connection* connection = penstock_reconnect(k, (uint32_t)(key >> 32));
     if (connection != NULL)
       penstock_disconnect(connection);
-    else if (sync_by_another(file, fd, host, PENSTOCK_FSYNC) == 0)
+    else if (sync_there(file, fd, k, PENSTOCK_FSYNC) == 0)
       settled(there, writes);
   }
 }
@@ -157,7 +169,7 @@ int penstock_close_everywhere(penstock_file* file) {
     if (key == 0) continue;
     const uint64_t host =
         unsynced(there) ? atomic_load_explicit(&there->host, memory_order_relaxed) : 0;
-    const int64_t result = ask_about(k, key, PENSTOCK_CLOSE);
+    const int64_t result = close_there(k, key, host != 0);
     if (error == 0) error = verdict(result, host);
   }
   return error;

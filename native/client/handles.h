@@ -10,8 +10,8 @@
 #include "nodes.h"
 
 // The file's handle at the connection's I/O node, opened there when new; PENSTOCK_GONE, or -errno
-// if it cannot be opened there.
-int64_t penstock_handle_of(penstock_connection* connection, penstock_file* file, int fd);
+// if it cannot be opened there. `wait`: as of penstock_ask.
+int64_t penstock_handle_of(penstock_connection* connection, penstock_file* file, int fd, bool wait);
 
 // One request's worth of a read or write: `bytes` of the pieces from `skip` on. The result is that
 // of the call, or -errno, or PENSTOCK_GONE.
@@ -27,7 +27,8 @@ int64_t penstock_move(penstock_connection* connection, penstock_file* file, uint
                       const penstock_part* part);
 
 // Sync the file at every I/O node that wrote to it, or close it at all that opened it; the first
-// error, or 0.
+// error, or 0. Where data is at stake, an I/O node that does not answer is waited for, as for a
+// write: only one that is gone proves that the data may be lost.
 int penstock_sync_everywhere(penstock_file* file, int fd, uint32_t operation);
 int penstock_close_everywhere(penstock_file* file);
 

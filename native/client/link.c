@@ -236,12 +236,10 @@ enum penstock_answer penstock_link_ask(penstock_link* link, const penstock_reque
   return penstock_link_wait(link, parcel, result);
 }
 
-bool penstock_link_greet(penstock_link* link, const penstock_introduction* introduction,
-                         penstock_reply* reply) {
+enum penstock_answer penstock_link_greet(penstock_link* link,
+                                         const penstock_introduction* introduction) {
   const penstock_request hello = {.operation = PENSTOCK_HELLO, .bytes = sizeof *introduction};
   const penstock_parcel parcel = {.text = (const char*)introduction};
   int64_t result;
-  const bool answered = penstock_link_ask(link, &hello, &parcel, &result) == PENSTOCK_ANSWERED;
-  *reply = link->reply;
-  return answered;
+  return penstock_link_ask(link, &hello, &parcel, &result);
 }

@@ -38,8 +38,9 @@ enum penstock_answer {
 };
 
 bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_t patience);
-bool penstock_link_greet(penstock_link* link, const penstock_introduction* introduction,
-                         penstock_reply* reply);
+// The answer is in `reply`.
+enum penstock_answer penstock_link_greet(penstock_link* link,
+                                         const penstock_introduction* introduction);
 enum penstock_answer penstock_link_ask(penstock_link* link, const penstock_request* request,
                                        const penstock_parcel* parcel, int64_t* result);
 enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parcel* parcel,

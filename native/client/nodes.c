@@ -156,18 +156,23 @@ static void set_gone(penstock_connection* connection) {
   pthread_mutex_unlock(&lock);
 }
 
-// Without the lock: this may take as long as the I/O node's patience.
+// Without the lock: this may take as long as the I/O node's patience, or as it is silent.
 static bool introduce(penstock_connection* connection, const penstock_control* page,
-                      const penstock_node* where, const uint64_t session[2]) {
+                      const penstock_node* where, const uint64_t session[2], bool wait) {
   penstock_introduction introduction = {.session = {session[0], session[1]},
                                         .pid = (uint32_t)syscall(SYS_getpid)};
   memcpy(introduction.job, page->job, sizeof introduction.job);
   memcpy(introduction.token, page->token, sizeof introduction.token);
-  penstock_reply reply;
-  if (!penstock_link_open(&connection->link, where, page->patience) ||
-      !penstock_link_greet(&connection->link, &introduction, &reply)) {
-    return false;
+  penstock_link* link = &connection->link;
+  if (!penstock_link_open(link, where, page->patience)) return false;
+  int64_t result;
+  enum penstock_answer answer = penstock_link_greet(link, &introduction);
+  while (wait && answer == PENSTOCK_LATE) {
+    penstock_let_die();
+    answer = penstock_link_wait(link, NULL, &result);
   }
+  if (answer != PENSTOCK_ANSWERED) return false;
+  const penstock_reply reply = link->reply;
   pthread_mutex_lock(&lock);
   node* at = &nodes[connection->place];
   connection->boot = reply.boot;
@@ -188,6 +193,15 @@ static bool overlaps(const penstock_connection* busy, const penstock_file* file,
          offset < busy->end;
 }
 
+// With the lock, which others may have meanwhile.
+static void wait_unlocked(void) {
+  pthread_mutex_unlock(&lock);
+  const struct timespec while_ = {0, 2000000};
+  syscall(SYS_nanosleep, &while_, NULL);
+  penstock_let_die();
+  pthread_mutex_lock(&lock);
+}
+
 // A write that an I/O node does not answer may still happen, at any time: whatever comes after it
 // at the same place has to wait for it, as on a file system that hangs.
 static void wait_for_overdue(const penstock_file* file, uint64_t offset, uint64_t end) {
@@ -196,11 +210,7 @@ static void wait_for_overdue(const penstock_file* file, uint64_t offset, uint64_
     for (penstock_connection* c = connections; c != NULL && !blocked_by_write; c = c->always)
       blocked_by_write = overlaps(c, file, offset, end);
     if (!blocked_by_write) return;
-    pthread_mutex_unlock(&lock);
-    const struct timespec while_ = {0, 2000000};
-    syscall(SYS_nanosleep, &while_, NULL);
-    penstock_let_die();
-    pthread_mutex_lock(&lock);
+    wait_unlocked();
   }
 }
 
@@ -252,7 +262,7 @@ penstock_connection* penstock_connect(const penstock_control* page, const pensto
   node to = {0};
   if (connection != NULL && fresh) to = nodes[connection->place];
   pthread_mutex_unlock(&lock);
-  if (connection == NULL || !fresh || introduce(connection, page, &to.where, to.session))
+  if (connection == NULL || !fresh || introduce(connection, page, &to.where, to.session, false))
     return connection;
   set_gone(connection);
   penstock_disconnect(connection);
@@ -273,12 +283,13 @@ void penstock_disconnect(penstock_connection* connection) {
 }
 
 int64_t penstock_ask(penstock_connection* connection, penstock_request request,
-                     const penstock_parcel* parcel) {
+                     const penstock_parcel* parcel, bool wait) {
   node* at = &nodes[connection->place];
   int64_t result = PENSTOCK_GONE;
   enum penstock_answer answer = penstock_link_ask(&connection->link, &request, parcel, &result);
-  if (answer == PENSTOCK_LATE && request.operation == PENSTOCK_WRITE) {
-    atomic_store_explicit(&connection->overdue, true, memory_order_release);
+  if (answer == PENSTOCK_LATE && wait) {
+    const bool writes = request.operation == PENSTOCK_WRITE;
+    atomic_store_explicit(&connection->overdue, writes, memory_order_release);
     atomic_fetch_add(&at->unanswered, 1);
     atomic_fetch_add(&penstock_overdue, 1);
     while (answer == PENSTOCK_LATE) {
@@ -306,10 +317,40 @@ penstock_connection* penstock_reconnect(int place, uint32_t generation) {
   const node from = *at;
   pthread_mutex_unlock(&lock);
   if (connection == NULL || !fresh ||
-      (page != NULL && introduce(connection, page, &from.where, from.session)))
+      (page != NULL && introduce(connection, page, &from.where, from.session, false)))
     return connection;
   penstock_disconnect(connection);
   return NULL;
+}
+
+int penstock_place_of_map(const penstock_control* page) {
+  pthread_mutex_lock(&lock);
+  read_map(page);
+  const uint64_t turn = map.stripe == 0 ? penstock_ordinal() : 0;
+  const int place = map.nodes == 0 ? -1 : map.place[turn % map.nodes];
+  pthread_mutex_unlock(&lock);
+  return place;
+}
+
+penstock_connection* penstock_return_to(const penstock_control* page, int place) {
+  node* at = &nodes[place];
+  for (;;) {
+    bool fresh = false;
+    pthread_mutex_lock(&lock);
+    while (atomic_load(&at->unanswered) != 0) wait_unlocked();
+    if (at->gone) begin_session(at);
+    penstock_connection* connection = take(place, &fresh);
+    const node to = *at;
+    pthread_mutex_unlock(&lock);
+    if (connection == NULL || !fresh || introduce(connection, page, &to.where, to.session, true))
+      return connection;
+    pthread_mutex_lock(&lock);
+    const bool superseded = at->generation != connection->generation;  // by another thread's
+    pthread_mutex_unlock(&lock);
+    if (!superseded) set_gone(connection);
+    penstock_disconnect(connection);
+    if (!superseded) return NULL;
+  }
 }
 
 void penstock_give_up_number(int fd) {

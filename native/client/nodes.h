@@ -62,13 +62,20 @@ void penstock_disconnect(penstock_connection* connection);
 // No answer will come: the I/O node has gone, or was given up where nothing can happen later.
 #define PENSTOCK_GONE INT64_MIN
 
-// The answer to one request. Only a write is waited for beyond the I/O node's patience: the others
-// change nothing, and closing the connection discards their answer.
+// The answer to one request. `wait`: beyond the I/O node's patience too, until it answers or is
+// gone. Other requests change nothing, and closing the connection discards their answer.
 int64_t penstock_ask(penstock_connection* connection, penstock_request request,
-                     const penstock_parcel* parcel);
+                     const penstock_parcel* parcel, bool wait);
 
 // A connection of this very session with the I/O node at that place; NULL: the session has ended.
 penstock_connection* penstock_reconnect(int place, uint32_t generation);
+
+// A connection with the I/O node at that place, in this session or a new one: for what nobody else
+// can answer. Waits while it does not answer. NULL: it is gone, or cannot be reached.
+penstock_connection* penstock_return_to(const penstock_control* page, int place);
+
+// The place of this process's I/O node; -1: none, or one of this host.
+int penstock_place_of_map(const penstock_control* page);
 
 // The program wants this very number for a descriptor of its own.
 void penstock_give_up_number(int fd);

@@ -29,8 +29,10 @@
 #include "real.h"
 #include "slots.h"
 
-#define MOST_CONNECTIONS 16u  // of this process to one I/O node, of PENSTOCK_PERMITS threads each
-#define YIELDS 16             // times that an answer is looked for awake
+#define MOST_CONNECTIONS 64u  // of this process to one I/O node, of PENSTOCK_PERMITS threads each
+#define UNUSED UINT64_C(300000)       // nanoseconds without a call, while others wait
+#define SELDOM UINT64_C(100000000)    // nanoseconds between two looks for what is not to be had
+#define YIELDS 16                     // times that an answer is looked for awake
 #define FIRST_LOOK UINT64_C(5000000)  // nanoseconds until the socket is looked at for a hang-up
 #define SELDOM_LOOK UINT64_C(100000000)
 #define MEASURED_BYTES (64u << 10)  // calls as large as this are all measured
@@ -56,6 +58,9 @@ struct penstock_credit {
   penstock_credit* beside;  // another one of that call
   penstock_credit* next;    // of the same thread
   _Atomic uint32_t owner;   // the thread's id; 0: none
+  // By threads that wait, with the lock: calls that were made, and when this was first seen.
+  uint64_t seen;
+  uint64_t seen_at;
 };
 
 // A connection's memory is used for connections alone, and where its page was there is always
@@ -80,6 +85,10 @@ static connection* connections;                           // all that ever were
 static absence absences[PENSTOCK_MAP_NODES];
 
 static __thread penstock_credit* mine;  // the last one used first
+
+// No credit was to be had for this thread, by this map.
+static __thread uint64_t none_until;
+static __thread uint32_t none_by;
 
 // A thread's end, of which the C library tells by a key. Found at run time, as older ones have it
 // in a library of its own; without it, the next thread that looks for a credit finds out.
@@ -134,19 +143,30 @@ static void hang_up(connection* with) {
   own_page(with->page);
 }
 
-static bool has_ended(uint32_t thread) {
-  return syscall(SYS_tgkill, syscall(SYS_getpid), thread, 0) != 0 && errno == ESRCH;
+static uint32_t owner_of(const penstock_credit* credit) {
+  return atomic_load_explicit(&credit->owner, memory_order_relaxed);
 }
 
-static bool is_free(const penstock_credit* credit) {
-  const uint32_t owner = atomic_load_explicit(&credit->owner, memory_order_relaxed);
-  return owner == 0 || has_ended(owner);
+// Free the credits of threads that ended without giving them back. A system call for each: seldom.
+static void free_abandoned(void) {
+  static uint64_t again_at;
+  const uint64_t now = penstock_now();
+  if (now < again_at) return;
+  const long process = syscall(SYS_getpid);
+  for (connection* c = connections; c != NULL; c = c->next) {
+    for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k) {
+      const uint32_t owner = owner_of(&c->credit[k]);
+      if (owner != 0 && syscall(SYS_tgkill, process, owner, 0) != 0 && errno == ESRCH)
+        atomic_store_explicit(&c->credit[k].owner, 0, memory_order_relaxed);
+    }
+  }
+  again_at = now + SELDOM;
 }
 
 static connection* new_connection(void) {
   for (connection* gone = connections; gone != NULL; gone = gone->next) {
     uint32_t k = 0;
-    while (gone->fd < 0 && k < PENSTOCK_PERMITS && is_free(&gone->credit[k])) ++k;
+    while (gone->fd < 0 && k < PENSTOCK_PERMITS && owner_of(&gone->credit[k]) == 0) ++k;
     if (k == PENSTOCK_PERMITS) return gone;
   }
   connection* fresh =
@@ -238,8 +258,7 @@ static penstock_credit* free_credit(connection* of, uint32_t me) {
   for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k) {
     penstock_credit* credit = &of->credit[k];
     // With our own id: of a thread that had it before us.
-    if (atomic_load_explicit(&credit->owner, memory_order_relaxed) != me && !is_free(credit))
-      continue;
+    if (owner_of(credit) != me && owner_of(credit) != 0) continue;
     credit->calls = credit->duration = credit->map_version = 0;
     credit->bytes = credit->until = 0;
     credit->beside = NULL;
@@ -273,14 +292,25 @@ static penstock_credit* find(const penstock_node* where) {
   return found;
 }
 
-static penstock_credit* claim(const penstock_control* page, const penstock_node* where) {
-  const uint32_t me = (uint32_t)syscall(SYS_gettid);
+// Among the connections that there are, which are counted.
+static penstock_credit* find_free(const penstock_node* where, uint32_t me, uint32_t* count) {
   penstock_credit* credit = NULL;
-  uint32_t count = 0;
+  *count = 0;
   for (connection* c = connections; c != NULL && credit == NULL; c = c->next) {
     if (c->fd < 0 || !same(&c->where, where)) continue;
-    ++count;
+    ++*count;
     credit = free_credit(c, me);
+  }
+  return credit;
+}
+
+static penstock_credit* claim(const penstock_control* page, const penstock_node* where) {
+  const uint32_t me = (uint32_t)syscall(SYS_gettid);
+  uint32_t count;
+  penstock_credit* credit = find_free(where, me, &count);
+  if (credit == NULL) {
+    free_abandoned();
+    credit = find_free(where, me, &count);
   }
   if (credit == NULL && count < MOST_CONNECTIONS && !is_absent(where->id)) {
     connection* fresh = connect_to(page, where);
@@ -290,7 +320,11 @@ static penstock_credit* claim(const penstock_control* page, const penstock_node*
       set_present(where->id);
     if (fresh != NULL) credit = free_credit(fresh, me);
   }
-  if (credit == NULL) return NULL;
+  if (credit == NULL) {
+    none_until = penstock_coarse_now() + SELDOM;
+    none_by = atomic_load_explicit(&page->map.version, memory_order_relaxed);
+    return NULL;
+  }
   credit->next = mine;
   mine = credit;
   if (set_at_end != NULL) set_at_end(at_end, credit);
@@ -320,6 +354,48 @@ static bool send_message(const penstock_credit* credit, const penstock_permit_me
   return fd >= 0 && penstock_socket_of(fd) == credit->of->socket &&
          syscall(SYS_sendto, fd, message, sizeof *message, MSG_NOSIGNAL | flags, NULL, 0) ==
              (long)sizeof *message;
+}
+
+// ---- What is not used, with the lock: threads that wait take it back, sooner than the I/O node.
+
+// Recall first and look then, as the I/O node does. Returns whether there was anything to look at.
+static bool take_back(penstock_credit* credit, uint64_t now) {
+  penstock_permit* shared = credit->shared;
+  const uint32_t number = __atomic_load_n(&credit->number, __ATOMIC_RELAXED);
+  uint32_t recalled = __atomic_load_n(&shared->recalled, __ATOMIC_RELAXED);
+  if (credit->calls == 0 || (credit->terms & PENSTOCK_METERED) == 0 || recalled == number)
+    return false;
+  const uint64_t made = __atomic_load_n(&shared->calls_made, __ATOMIC_RELAXED) + number;
+  if (made != credit->seen) {
+    credit->seen = made;
+    credit->seen_at = now;
+  }
+  if (now - credit->seen_at < UNUSED || __atomic_load_n(&shared->in_call, __ATOMIC_RELAXED) != 0 ||
+      !__atomic_compare_exchange_n(&shared->recalled, &recalled, number, false, __ATOMIC_SEQ_CST,
+                                   __ATOMIC_RELAXED))
+    return true;
+  const penstock_permit_message message = {
+      .message = PENSTOCK_GIVE_BACK, .permit = credit->index, .number = number};
+  if (__atomic_load_n(&shared->in_call, __ATOMIC_SEQ_CST) == 0)
+    send_message(credit, &message, MSG_DONTWAIT);
+  return true;
+}
+
+// Whether other threads of this process have credits, which are then worth another look soon.
+static bool take_back_unused(const penstock_credit* waiting) {
+  static uint64_t again_at;
+  bool any = false;
+  pthread_mutex_lock(&lock);
+  const uint64_t now = penstock_now();
+  if (now >= again_at) {
+    for (connection* c = connections; c != NULL; c = c->next) {
+      if (c->fd < 0 || !same(&c->where, &waiting->of->where)) continue;
+      for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k) any |= take_back(&c->credit[k], now);
+    }
+    again_at = now + UNUSED;
+  }
+  pthread_mutex_unlock(&lock);
+  return any;
 }
 
 static bool has_hung_up(int fd) {
@@ -357,11 +433,12 @@ static enum answer await_answer(const penstock_control* page, const penstock_cre
     if (time - last_beat >= page->patience || time - began >= page->longest_wait) break;
     const uint32_t answered = __atomic_load_n(&shared->answered, __ATOMIC_SEQ_CST);
     if (answered == credit->number) break;
-    const struct timespec timeout = {0, (long)look};
+    const bool soon = take_back_unused(credit);
+    const struct timespec timeout = {0, (long)(soon ? UNUSED : look)};
     if (syscall(SYS_futex, &shared->answered, FUTEX_WAIT, answered, &timeout, NULL, 0) == 0 ||
         errno != ETIMEDOUT)
       continue;
-    look = 2 * look < SELDOM_LOOK ? 2 * look : SELDOM_LOOK;
+    if (!soon) look = 2 * look < SELDOM_LOOK ? 2 * look : SELDOM_LOOK;
     gone = has_hung_up(credit->of->fd);
     if (penstock_let_die()) break;
   }
@@ -443,6 +520,12 @@ bool penstock_has_credit(const penstock_control* page, const penstock_wish* wish
   return true;
 }
 
+bool penstock_has_none(const penstock_control* page) {
+  return none_until != 0 && mine == NULL && !penstock_is_copy() &&
+         none_by == atomic_load_explicit(&page->map.version, memory_order_relaxed) &&
+         penstock_coarse_now() < none_until;
+}
+
 static bool covers(const penstock_credit* credit, size_t bytes) {
   return credit->calls > 0 && bytes <= credit->bytes && penstock_now() < credit->until;
 }
@@ -470,14 +553,17 @@ static penstock_credit* over_stripes(const penstock_control* page, const penstoc
   int64_t from = wish->offset;
   if (from == PENSTOCK_AT_POSITION) from = syscall(SYS_lseek, wish->fd, 0, SEEK_CUR);
   uint64_t at = from < 0 ? 0 : (uint64_t)from;
-  size_t left = wish->bytes;
-  do {
+  size_t left = wish->bytes > 0 ? wish->bytes : 1;
+  const uint64_t rounds = left / route->nodes / route->stripe;  // of one stripe at each
+  for (uint32_t k = 0; k < route->nodes; ++k) parts[k] = rounds * route->stripe;
+  left -= rounds * route->stripe * route->nodes;
+  while (left > 0) {
     const uint64_t rest = route->stripe - at % route->stripe;
     const size_t here = rest < left ? (size_t)rest : left;
-    parts[at / route->stripe % route->nodes] += here > 0 ? here : 1;
+    parts[at / route->stripe % route->nodes] += here;
     at += here;
     left -= here;
-  } while (left > 0);
+  }
   penstock_credit *first = NULL, **last = &first;
   for (uint32_t k = 0; k < route->nodes; ++k) {
     penstock_node where;
@@ -633,6 +719,7 @@ void penstock_permits_fork(bool begins) {
 // forks comes back in the child too, into a call of its parent's permission.
 void penstock_permits_forked(void) {
   mine = NULL;
+  none_until = 0;
   for (connection* inherited = connections; inherited != NULL; inherited = inherited->next) {
     hang_up(inherited);
     for (uint32_t k = 0; k < PENSTOCK_PERMITS; ++k)

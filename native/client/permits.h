@@ -35,6 +35,9 @@ typedef struct {
 bool penstock_has_credit(const penstock_control* page, const penstock_wish* wish,
                          penstock_grant* grant);
 
+// Whether no I/O node had a credit for this thread a moment ago, so that asking again is in vain.
+bool penstock_has_none(const penstock_control* page);
+
 enum penstock_permission {
   PENSTOCK_GRANTED,
   PENSTOCK_REFUSED,   // an I/O node should have decided and did not

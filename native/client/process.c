@@ -56,11 +56,13 @@ bool penstock_is_copy(void) {
 }
 
 bool penstock_is_other_process(void) {
-  return (pid_t)syscall(SYS_getpid) != atomic_load_explicit(&self, memory_order_relaxed);
+  return !penstock_retired() &&
+         (pid_t)syscall(SYS_getpid) != atomic_load_explicit(&self, memory_order_relaxed);
 }
 
 bool penstock_enter(void) {
-  if (inside || penstock_is_copy() || penstock_is_other_process()) return false;
+  if (inside || penstock_retired() || penstock_is_copy() || penstock_is_other_process())
+    return false;
   const uint64_t waiting = ~PENSTOCK_FAULTS;
   if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &waiting, &blocked, sizeof waiting) != 0) return false;
   inside = true;
@@ -74,21 +76,31 @@ void penstock_leave(void) {
 
 bool penstock_inside(void) { return inside; }
 
+// By which somebody tells a program to end or to stop.
+#define STOPS                                                                                    \
+  (PENSTOCK_BIT(SIGINT) | PENSTOCK_BIT(SIGTERM) | PENSTOCK_BIT(SIGHUP) | PENSTOCK_BIT(SIGQUIT) | \
+   PENSTOCK_BIT(SIGTSTP))
+// That do nothing where they have no handler.
+#define HARMLESS \
+  (PENSTOCK_BIT(SIGCHLD) | PENSTOCK_BIT(SIGCONT) | PENSTOCK_BIT(SIGURG) | PENSTOCK_BIT(SIGWINCH))
+
 bool penstock_let_die(void) {
-  static const int stops[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
-  uint64_t pending = 0;
-  bool told = false;
+  uint64_t pending = 0, deadly = 0, handled = 0, before;
   syscall(SYS_rt_sigpending, &pending, sizeof pending);
-  for (size_t k = 0; k < sizeof stops / sizeof *stops; ++k) {
+  pending &= ~blocked;
+  for (int number = 1; number <= 64 && pending != 0; ++number) {
     struct sigaction action;
-    if ((pending & ~blocked & PENSTOCK_BIT(stops[k])) == 0 ||
-        sigaction(stops[k], NULL, &action) != 0 || action.sa_handler == SIG_IGN)
-      continue;
-    told = true;
-    if (action.sa_handler == SIG_DFL && stops[k] != SIGTSTP)
-      syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, NULL, sizeof blocked);
+    const uint64_t bit = pending & PENSTOCK_BIT(number);
+    // Those that the C library keeps for itself are none of ours.
+    if (bit == 0 || sigaction(number, NULL, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    *(action.sa_handler == SIG_DFL ? &deadly : &handled) |= bit;
   }
-  return told;
+  deadly &= ~HARMLESS;
+  if (deadly != 0) {  // and no other, whose handler would run here
+    syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &deadly, &before, sizeof before);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+  }
+  return (handled & STOPS) != 0;
 }
 
 uint64_t penstock_ordinal(void) {
@@ -124,6 +136,7 @@ static void fork_ended(void) {
 }
 
 static void forked(void) {
+  if (penstock_retired()) return;
   // The handler of a fault forked while we held state, or a copy did: that child passes everything
   // through for good.
   if (forks_unprepared) penstock_retire();

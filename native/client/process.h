@@ -22,14 +22,15 @@ extern penstock_counters* penstock_counted;  // NULL until there was a control p
 bool penstock_is_copy(void);
 
 // True in a copy, and in a child of vfork before its exec. Such a child shares our memory but not
-// our descriptors, so nothing that it opens or closes may be recorded. Costs a system call.
+// our descriptors, so nothing that it opens or closes may be recorded. Costs a system call, unless
+// we are retired: then nobody asks any more.
 bool penstock_is_other_process(void);
 
 // Around all that takes a lock of ours or talks to an I/O node. Signals wait until it is over, as
 // they do while the kernel reads or writes a file: a handler could jump away with what we hold, and
 // cancellation is a signal too. False: this is a handler that a fault in between called, a copy, or
-// a child of vfork, whose death would leave its parent's thread inside. Then go straight to the
-// kernel.
+// a child of vfork, whose death would leave its parent's thread inside, or we are retired. Then go
+// straight to the kernel.
 bool penstock_enter(void);
 void penstock_leave(void);
 
@@ -41,8 +42,9 @@ bool penstock_inside(void);
   (PENSTOCK_BIT(SIGSEGV) | PENSTOCK_BIT(SIGBUS) | PENSTOCK_BIT(SIGFPE) | PENSTOCK_BIT(SIGILL) | \
    PENSTOCK_BIT(SIGTRAP) | PENSTOCK_BIT(SIGSYS))
 
-// For a wait that may be long: a signal that would end the process may do so. True: the program is
-// told to end or to stop in a way that it handles itself once the wait is over.
+// For a wait that may be long, from inside: a signal that ends or stops the process by its default
+// action does so now. True: the program is told to end or to stop in a way that it handles itself
+// once the wait is over.
 bool penstock_let_die(void);
 
 // From now on this process passes through, and makes no system call of its own.

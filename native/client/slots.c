@@ -12,6 +12,7 @@
 #include "process.h"
 
 #define SHARED (PENSTOCK_SLOTS - 1)  // by all who find no other
+#define SELDOM UINT64_C(100000000)   // nanoseconds until another is looked for
 
 __thread penstock_slot* penstock_mine;
 bool penstock_counts_places;
@@ -43,7 +44,11 @@ static void forget_call(penstock_slot* slot) {
 }
 
 // A slot whose thread ended, was killed, or went with its process. Its counts stay, and go on.
+// Where none was found, the next threads do not look: a system call for each slot.
 static penstock_slot* abandoned(uint64_t from, uint64_t me) {
+  static _Atomic uint64_t again_at;
+  const uint64_t now = penstock_coarse_now();
+  if (now < atomic_load_explicit(&again_at, memory_order_relaxed)) me = 0;
   for (uint64_t k = 0; me != 0 && k < SHARED; ++k) {
     penstock_slot* slot = &penstock_counted->slot[(from + k) % SHARED];
     uint64_t owner = atomic_load_explicit(&slot->owner, memory_order_relaxed);
@@ -51,6 +56,7 @@ static penstock_slot* abandoned(uint64_t from, uint64_t me) {
     forget_call(slot);
     return slot;
   }
+  if (me != 0) atomic_store_explicit(&again_at, now + SELDOM, memory_order_relaxed);
   return &penstock_counted->slot[SHARED];
 }
 

@@ -176,7 +176,7 @@ void penstock_streams_start(void) {
 void penstock_streams_redirected(void) {
   const char* name = program_invocation_short_name;
   if (redirected || gnu_get_libc_version == NULL || !penstock_managed(STDOUT_FILENO) ||
-      penstock_is_other_process())
+      penstock_is_other_process() || penstock_retired())
     return;
   if (strcmp(name, "bash") == 0 || strcmp(name, "sh") == 0) replace_output();
 }

@@ -60,7 +60,17 @@ void penstock_drain_all(void) {
   penstock_leave();
 }
 
+// What is left of a file once nobody writes to it through us any more.
+static int late_error_retired(int fd) {
+  penstock_file* file = penstock_hold(fd);
+  if (file == NULL) return 0;
+  const int error = penstock_take_error(&file->dirty);
+  penstock_release(file);
+  return error;
+}
+
 int penstock_late_error(int fd) {
+  if (penstock_retired()) return late_error_retired(fd);
   if (!penstock_enter()) return 0;
   penstock_file* file = penstock_hold(fd);
   int error = 0;

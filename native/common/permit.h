@@ -72,7 +72,7 @@ typedef struct {
   uint64_t bytes;
   uint64_t until;      // nanoseconds of CLOCK_MONOTONIC
   uint32_t calls;      // 0: an empty credit
-  uint32_t recalled;   // the number whose credit must not be used for another call
+  uint32_t recalled;   // the number whose credit must not be used; a waiting thread may set it, too
   uint32_t heartbeat;  // grows while the question waits
   uint32_t reserved[7];
   // The client writes.

@@ -78,6 +78,7 @@ struct sigevent;
   X(FILE*, freopen64, (const char*, const char*, FILE*))                        \
   X(int, fclose, (FILE*))                                                       \
   X(int, prctl, (int, ...))                                                     \
+  X(long, syscall, (long, ...))                                                 \
   X(int, setrlimit, (int, const struct rlimit*))                                \
   X(int, setrlimit64, (int, const struct rlimit64*))                            \
   X(int, prlimit, (pid_t, int, const struct rlimit*, struct rlimit*))           \

@@ -470,13 +470,31 @@ def test_who_is_told_to_end_does_so_although_a_write_is_stalled(begin: Any, node
     assert process.wait(timeout=HANG) == -signal.SIGTERM
 
 
-def test_a_program_that_locks_itself_in_is_left_alone(
-    run: Any, compiled: Any, node: OddNode, root: Path, pages: SharedPages
+@pytest.mark.parametrize("handled", [False, True])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_that_ends_a_program_cuts_its_call_between_two_pieces(
+    begin: Any, node: OddNode, pages: SharedPages, handled: bool, number: int
 ) -> None:
-    """Under seccomp a system call of ours that it did not expect would kill it."""
-    run(compiled("locked_in.c"))
-    assert (root / "locked.in").read_bytes() == b"before after"
-    assert pages.total("forwarded_writes") == 1
+    """As in the kernel: a handler runs after the call, which is whole; death comes at once."""
+    pages.assign([node.node], stripe=BLOCK)
+    reached, go_on = threading.Event(), threading.Event()
+
+    def wait_at_third(operation: int, offset: int, count: int) -> None:
+        if operation == WRITE and offset == 2 * BLOCK:
+            reached.set()
+            go_on.wait(HANG)
+
+    node.before = wait_at_third
+    process = begin(
+        ("" if not handled else f"signal.signal({int(number)}, lambda *_: print('handler'))\n")
+        + f"print(os.write(os.open('f', os.O_CREAT | os.O_RDWR), bytes({9 * BLOCK})))\n"
+    )
+    assert reached.wait(HANG)
+    process.send_signal(number)
+    go_on.set()
+    assert process.wait(timeout=HANG) == (0 if handled else -number)
+    assert process.stdout.read() == (f"handler\n{9 * BLOCK}\n" if handled else "")
+    assert node.count(WRITE) == (9 if handled else 3)
 
 
 @pytest.mark.parametrize("order", ["above", "below"])

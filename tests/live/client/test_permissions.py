@@ -64,6 +64,22 @@ def test_a_signal_to_stop_ends_the_wait_for_a_permission(
     assert pages.total("failed_open") == 1
 
 
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGVTALRM, signal.SIGRTMAX])
+def test_a_signal_that_ends_a_program_does_so_while_it_waits_for_a_permission(
+    tmp_path: Path, pages: SharedPages, request: pytest.FixtureRequest, number: int
+) -> None:
+    with SlowPermits(tmp_path / "node.sock", permits=False) as node:
+        pages.assign([node.node])
+        process = request.getfixturevalue("writer")
+        assert next_line(process) == "begins"
+        until(lambda: node.questions == 1, "it does not ask")
+        process.send_signal(signal.SIGALRM)  # which it handles, after the call
+        process.send_signal(signal.SIGCHLD)  # which ends nothing
+        process.send_signal(number)
+        assert process.wait(HANG) == -number
+        assert process.stdout.read() == ""
+
+
 @pytest.mark.parametrize("calls", [1, 1000])
 def test_a_cancelled_thread_gives_its_permission_back(
     tmp_path: Path, pages: SharedPages, run: Any, compiled: Any, calls: int

@@ -57,6 +57,13 @@ def test_same(job: SetUp, compiled: Compiled, probe: str) -> None:
     assert managed == plain
 
 
+def test_lists_of_requests_are_counted_for_what_they_move(job: SetUp, compiled: Compiled) -> None:
+    before = job.pages.total("left_bytes")
+    plain, managed = seen(job, "wrong list", compiled("probes.c", "-w"))
+    assert managed == plain
+    assert job.pages.total("left_bytes") == before
+
+
 @pytest.mark.parametrize("probe", ["set user", "set file user"])
 def test_set_id_bits_go_by_the_rights_of_the_moment(
     job: SetUp, compiled: Compiled, probe: str

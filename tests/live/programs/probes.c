@@ -1,5 +1,6 @@
 // Small programs in one: each says what it saw, which must be the same with Penstock as without.
 #define _GNU_SOURCE
+#include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -213,6 +214,17 @@ static int wrong_range(void) {
   return 0;
 }
 
+// A list that cannot be read, with a mode that is refused; and one that has nothing to do.
+static int wrong_list(void) {
+  const int refused = lio_listio(99, (struct aiocb* const*)16, 3, NULL);
+  printf("refused: %d %s\n", refused, strerror(errno));
+  struct aiocb nothing = {.aio_fildes = fresh("list.file"), .aio_lio_opcode = LIO_NOP};
+  nothing.aio_nbytes = 1 << 20;
+  struct aiocb* const list[] = {NULL, &nothing};
+  printf("nothing: %d\n", lio_listio(LIO_WAIT, list, 2, NULL));
+  return 0;
+}
+
 static int exit_file;
 static void write_at_exit(void) { write(exit_file, " handler", 8); }
 __attribute__((destructor)) static void write_at_the_very_end(void) {
@@ -278,21 +290,13 @@ int main(int count, char** arguments) {
   static const struct {
     const char* name;
     int (*run)(void);
-  } probes[] = {{"raw close", raw_close},
-                {"raw close of all", raw_close_all},
-                {"vfork", in_vfork},
-                {"set user", set_user},
-                {"set file user", set_file_user},
-                {"cancelled", cancelled},
-                {"busy text", busy_text},
-                {"closed text", closed_text},
-                {"lease", lease},
-                {"position", position},
-                {"wrong range", wrong_range},
-                {"at exit", at_exit},
-                {"after exit", after_exit},
-                {"exec", exec_again},
-                {"descriptors", descriptors}};
+  } probes[] = {
+      {"raw close", raw_close},    {"raw close of all", raw_close_all}, {"vfork", in_vfork},
+      {"set user", set_user},      {"set file user", set_file_user},    {"cancelled", cancelled},
+      {"busy text", busy_text},    {"closed text", closed_text},        {"lease", lease},
+      {"position", position},      {"wrong range", wrong_range},        {"wrong list", wrong_list},
+      {"at exit", at_exit},        {"after exit", after_exit},          {"exec", exec_again},
+      {"descriptors", descriptors}};
   setvbuf(stdout, NULL, _IOLBF, 0);
   for (size_t k = 0; count > 1 && k < sizeof probes / sizeof *probes; ++k)
     if (strcmp(probes[k].name, arguments[1]) == 0) return probes[k].run();
