@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.files import reason
+from penstock.live.controller.lines import LineProtocol, LineReader
 from penstock.live.controller.peer import Peer, RefusalLog
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import client, messages, site_key
@@ -34,8 +35,8 @@ MOST_BYTES = 4096
 UNPROVEN, UNPROVEN_PER_HOST = 512, 64
 """Connections that may be unproven at a time, in total and of one address: the oldest gives way."""
 _READ_BYTES = 1 << 16
-Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-OnAdmitted = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Peer], Awaitable[None]]
+Accept = Callable[[LineReader, asyncio.StreamWriter], Awaitable[None]]
+OnAdmitted = Callable[[LineReader, asyncio.StreamWriter, Peer], Awaitable[None]]
 log = logging.getLogger("penstock.controller")
 
 
@@ -54,13 +55,13 @@ async def _accepted(listener: socket.socket) -> AsyncIterator[tuple[socket.socke
         yield connection, address[0] if address else ""
 
 
-class DrainingProtocol(asyncio.StreamReaderProtocol):
+class DrainingProtocol(LineProtocol):
     """Reads everything that was sent, even if writing fails first: a job's exit may be in it."""
 
     def __init__(self, accept: Accept) -> None:
-        self._reader = asyncio.StreamReader(limit=client.MAX_LINE_BYTES)
+        self._reader = LineReader()
         self._descriptor = -1
-        super().__init__(self._reader, accept)
+        super().__init__(self._reader, lambda _, writer: accept(self._reader, writer))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember the socket."""
@@ -144,18 +145,17 @@ class RemoteListener:
             self._address_file.unlink(missing_ok=True)
 
 
-class SealedReader(asyncio.StreamReader):
+class SealedReader(LineReader):
     """Reads sealed lines; `tampered` is called for one that is not the next, which is the end."""
 
     def __init__(self, seal: Seal, tampered: Callable[[TamperedError], object]) -> None:
-        super().__init__(limit=client.MAX_LINE_BYTES)
+        super().__init__()
         self._seal, self._tampered = seal, tampered
 
     async def readline(self) -> bytes:
         """Return the next line without its seal, or nothing at the end."""
-        sealed = await super().readline()
-        if not sealed.endswith(b"\n"):
-            return b""  # the connection broke
+        if not (sealed := await super().readline()):
+            return b""
         try:
             return self._seal.open(sealed)
         except TamperedError as error:
@@ -236,7 +236,7 @@ class Admission:
             seals.received, lambda error: self._refusals.note(f"host {host}: {error}")
         )
         transport, protocol = await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: asyncio.StreamReaderProtocol(reader), connection
+            lambda: LineProtocol(reader), connection
         )
         writer = SealedWriter(transport, protocol, reader, seals.sent)
         await self._admitted(reader, writer, Peer(address=host, user=user))

@@ -69,6 +69,13 @@ class Peer:
         return self.uid is not None and self.uid in (0, os.geteuid())
 
     @property
+    def charged(self) -> str:
+        """Whose part of the controller's time it takes: a user's, or that of a whole host."""
+        if self.uid is not None:
+            return f"user {name_of(self.uid)}"
+        return f"user {self.user}" if self.user else f"host {self.address}"
+
+    @property
     def is_trusted(self) -> bool:
         """Whether it has the deployment's rights anyway, or speaks for a whole host."""
         return self.rules or (self.uid is None and not self.user)
