@@ -253,7 +253,7 @@ class Controller:
 
     def _send(self, job: str, message: messages.Message) -> None:
         writer = self._writers.get(job)
-        if writer is None:
+        if writer is None or writer.is_closing():
             return
         if writer.transport.get_write_buffer_size() > LONGEST_BACKLOG:
             writer.transport.abort()  # it does not read: it counts as lost, and opens its gate
