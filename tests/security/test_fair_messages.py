@@ -161,7 +161,8 @@ def test_requests_of_a_user_are_paced_whatever_they_are(
 
     asyncio.run(asyncio.wait_for(until_others_wait(), HANG))
     refused = [who for who, line in answers.sent if b"faster than 10 per second" in line]
-    assert len(refused) == len(set(refused)) == at_once + too_late
+    assert len(answers.sent) - len(refused) == at_once
+    assert len(refused) == len(set(refused)) >= too_late
 
 
 def test_beginnings_of_jobs_are_paced_by_user(answers: Answers) -> None:

@@ -1,4 +1,4 @@
-"""Whose message the controller handles next: users in rotation, a few messages per round of its loop.
+"""Whose message the controller handles next: users in rotation, a few messages per loop round.
 
 A user with many busy connections has as many messages handled as one with a single connection, and
 whatever else the controller does (heartbeats, answers, new connections) goes on in each round. A
