@@ -5,6 +5,7 @@ import json
 import os
 import select
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -22,10 +23,12 @@ from penstock.live.controller.pace import BEGINNINGS, JOB_LINES, LONGEST_DELAY, 
 from penstock.live.controller.peer import Peer
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import MAX_LINE_BYTES, encode_line
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.visitors import PER_PEER
 
 pytestmark = pytest.mark.security
-FLOOD, CONNECTIONS = 200, 20
+FLOOD, CONNECTIONS = 200, 60
+DAEMON = 1
 ALICE, BOB, HOST = Peer(uid=60_001), Peer(uid=60_002), Peer(address="10.0.0.5")
 
 
@@ -105,25 +108,24 @@ def test_phases_of_many_jobs_of_a_user_leave_room_for_others(
 ) -> None:
     """Each job kept its pace, and two hundred of them stopped the controller."""
 
-    async def granted_meanwhile() -> int:
-        turns = answers.controller.turn_service.turns
+    async def answered_meanwhile() -> int:
         many = [
             answers.connect(of_alice, f"alice.{k}", begin(ALICE) + PHASES)
             for k in range(CONNECTIONS)
         ]
         while len(answers.sent) < CONNECTIONS:  # all have begun
             await asyncio.sleep(0)
-        before = turns.turns
+        before = len(answers.sent)
         one = encode_line(messages.PhaseBegan(phase=1))
         honest = answers.connect(of_bob, "bob", begin(BOB) + one)
         while not any(b'"Turn"' in line or b'"Hold"' in line for line in answers.of("bob")):
             await asyncio.sleep(0)
-        granted = turns.turns - before
+        answered = len(answers.sent) - before
         await cancelled([*many, honest])
-        return granted
+        return answered
 
     # What is handled until both messages of bob's job are read and handled: a few rounds' messages.
-    assert asyncio.run(asyncio.wait_for(granted_meanwhile(), HANG)) <= 6 * PER_ROUND
+    assert asyncio.run(asyncio.wait_for(answered_meanwhile(), HANG)) <= 4 * PER_ROUND
 
 
 @pytest.mark.parametrize("line", [b'{"type":"Nonsense"}\n', b"{\n", b"\xff\n"])
@@ -292,3 +294,28 @@ def test_connections_without_an_end_of_their_line_are_closed() -> None:
 
         # The kernel has up to a quarter of each.
         assert 6 <= int(as_user(NOBODY, most)) <= UNFINISHED // MAX_LINE_BYTES * 3 // 2
+
+
+@AS_ROOT
+def test_connections_that_come_too_fast_are_closed_at_once() -> None:
+    """What a user connects and closes waits for the same accept as everybody's."""
+    with open_site() as site:
+        began = time.monotonic()
+
+        def connect() -> None:
+            for _ in range(CONNECTIONS):
+                with socket.socket(socket.AF_UNIX) as one:
+                    one.connect(str(site.controller))
+
+        while "nobody: too many connections in a short time" not in site.log.read_text():
+            assert time.monotonic() - began < HANG
+            assert as_user(NOBODY, lambda: [connect() for _ in range(10)]).startswith("[None")
+        answer = as_user(DAEMON, lambda: begun(site))
+        assert "Begun" in answer
+
+
+def begun(site: StateDirectory) -> bytes:
+    with socket.socket(socket.AF_UNIX) as job, job.makefile("rb") as lines:
+        job.connect(str(site.controller))
+        job.sendall(begin(Peer(uid=os.getuid())))
+        return lines.readline()

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import socket
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -23,7 +24,7 @@ from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.controller.job_table import JobArchive, JobEntry, JobObserver, JobTable
 from penstock.live.controller.lines import LineReader, UnfinishedLines
 from penstock.live.controller.listeners import LocalListener
-from penstock.live.controller.pace import BEGINNINGS, QUESTIONS, JobLog, Paces
+from penstock.live.controller.pace import BEGINNINGS, CONNECTIONS, QUESTIONS, JobLog, Paces
 from penstock.live.controller.peer import Peer, Quotas, RefusalLog, RefusedError
 from penstock.live.controller.policy_watch import watched
 from penstock.live.controller.received_shares import ReceivedShares
@@ -85,6 +86,7 @@ class Controller:
         self.messages = FairMessages()
         self.unfinished = UnfinishedLines()
         self.questions, self.beginnings = Paces(QUESTIONS, clock), Paces(BEGINNINGS, clock)
+        self._connects = Paces(CONNECTIONS, clock)
         self._job_log = JobLog(clock)
         self.visitors = Visitors(
             per_peer=min(PER_PEER, max(self.quotas.most // 8, 1)),
@@ -173,7 +175,10 @@ class Controller:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.io_nodes.start()
         return LocalListener(
-            self.state.controller, self._accept_local, all_users=self.deployment.all_users
+            self.state.controller,
+            self._accept_local,
+            all_users=self.deployment.all_users,
+            admits=self.admits,
         )
 
     async def serve(self, server: LocalListener) -> None:
@@ -309,6 +314,14 @@ class Controller:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def admits(self, connection: socket.socket) -> bool:
+        """Tell whether a user may have another connection already."""
+        peer = Peer.from_socket(connection)
+        if peer.rules or self._connects.delay(str(self.quotas.owner(peer)), at_most=0.0) == 0.0:
+            return True
+        self.refusals.note(f"{peer}: too many connections in a short time")
+        return False
 
     async def _accept_local(self, reader: LineReader, writer: asyncio.StreamWriter) -> None:
         await self.accept(reader, writer, Peer.from_socket(writer.get_extra_info("socket")))

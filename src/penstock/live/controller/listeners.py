@@ -34,21 +34,32 @@ MOST_BYTES = 4096
 """Bytes that may come before the proof."""
 UNPROVEN, UNPROVEN_PER_HOST = 512, 64
 """Connections that may be unproven at a time, in total and of one address: the oldest gives way."""
+CLOSED_PER_ROUND = 64
+"""Connections that are closed at once in a round of the loop."""
 _READ_BYTES = 1 << 16
 Accept = Callable[[LineReader, asyncio.StreamWriter], Awaitable[None]]
 OnAdmitted = Callable[[LineReader, asyncio.StreamWriter, Peer], Awaitable[None]]
 log = logging.getLogger("penstock.controller")
 
 
-async def _accepted(listener: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:
-    """Yield connections and their hosts, until cancelled."""
+async def _accepted(
+    listener: socket.socket, admits: Callable[[socket.socket], bool] = lambda _: True
+) -> AsyncIterator[tuple[socket.socket, str]]:
+    """Yield connections and their hosts, until cancelled; close those that are not admitted."""
     loop = asyncio.get_running_loop()
+    closed = 0
     while True:
         try:
             connection, address = await loop.sock_accept(listener)
         except OSError as error:
             log.error("cannot accept a connection: %s", reason(error))
             await asyncio.sleep(0.1)
+            continue
+        if not admits(connection):
+            connection.close()
+            closed += 1
+            if closed % CLOSED_PER_ROUND == 0:
+                await asyncio.sleep(0)
             continue
         connection.setblocking(False)
         await asyncio.sleep(0)  # what was accepted is served before the next is
@@ -81,17 +92,25 @@ class DrainingProtocol(LineProtocol):
 class LocalListener:
     """The Unix socket of a controller; a context manager.
 
-    Who may do what there is decided by the peer's identity; `all_users` may connect.
+    Who may do what there is decided by the peer's identity; `all_users` may connect. What it does
+    not admit is closed at once.
     """
 
-    def __init__(self, path: Path, accept: Accept, *, all_users: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        accept: Accept,
+        *,
+        all_users: bool = False,
+        admits: Callable[[socket.socket], bool] = lambda _: True,
+    ) -> None:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         path.unlink(missing_ok=True)  # left by a controller that was killed
         self._listener.bind(str(path))
         path.chmod(0o666 if all_users else 0o600)
         self._listener.listen(BACKLOG)
         self._listener.setblocking(False)
-        self._task = asyncio.create_task(self._serve(accept))
+        self._task = asyncio.create_task(self._serve(accept, admits))
 
     async def __aenter__(self) -> "LocalListener":
         return self
@@ -104,10 +123,10 @@ class LocalListener:
         """Accept no more connections; existing ones continue."""
         self._task.cancel()
 
-    async def _serve(self, accept: Accept) -> None:
+    async def _serve(self, accept: Accept, admits: Callable[[socket.socket], bool]) -> None:
         loop = asyncio.get_running_loop()
         with self._listener:
-            async for connection, _ in _accepted(self._listener):
+            async for connection, _ in _accepted(self._listener, admits):
                 await loop.connect_accepted_socket(lambda: DrainingProtocol(accept), connection)
 
 

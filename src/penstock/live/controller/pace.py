@@ -27,6 +27,8 @@ QUESTIONS = Rate(burst=16, per_second=10.0)
 """Questions of a user, whose answers take as long to write as there are jobs, and requests."""
 BEGINNINGS = Rate(burst=1000, per_second=10.0)
 """Jobs that a user begins: each one is in the store and in the log."""
+CONNECTIONS = Rate(burst=2000, per_second=50.0)
+"""Connections of a user to the Unix socket: room for all that it may begin, and ask."""
 JOB_LINES = Rate(burst=1000, per_second=1.0)
 """Lines of the log on the jobs of a user."""
 LONGEST_DELAY = 4.0

@@ -152,6 +152,11 @@ class Quotas:
         self._hosts: Counter[str] = Counter()
         self._users: Counter[str] = Counter()
 
+    def owner(self, peer: Peer) -> int | None:
+        """Return the user of this host that a peer is, or is a subordinate id of."""
+        owner = None if peer.uid is None else self._subordinate_ids.owner(peer.uid)
+        return peer.uid if owner is None else owner
+
     def enter(self, peer: Peer) -> None:
         """Count a connection; FullError: there are too many. RefusedError: who has many ids."""
         owner = None if peer.uid is None else self._subordinate_ids.owner(peer.uid)
