@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 from penstock.live.controller.controller import Controller
@@ -54,9 +55,10 @@ class Answers:
         root, state = folder / "data", StateDirectory(folder / "state")
         root.mkdir()
         state.create()
+        microseconds = count(10**8)  # of a clock that goes on by one whenever it is read
         self.controller = Controller(
             Deployment(state=str(state.folder), roots=[str(root)], io_nodes=0),
-            clock=lambda: 100.0,
+            clock=lambda: next(microseconds) / 1e6,
         )
         self.wires: list[Wire] = []
         self.sent: list[tuple[str, bytes]] = []

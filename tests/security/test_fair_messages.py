@@ -113,7 +113,7 @@ def test_phases_of_many_jobs_of_a_user_leave_room_for_others(
             answers.connect(of_alice, f"alice.{k}", begin(ALICE) + PHASES)
             for k in range(CONNECTIONS)
         ]
-        while len(answers.sent) < CONNECTIONS:  # all have begun
+        while sum(b'"Begun"' in line for _, line in answers.sent) < CONNECTIONS:
             await asyncio.sleep(0)
         before = len(answers.sent)
         one = encode_line(messages.PhaseBegan(phase=1))
