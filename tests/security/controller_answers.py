@@ -61,6 +61,7 @@ class Answers:
             clock=lambda: next(microseconds) / 1e6,
         )
         self.wires: list[Wire] = []
+        self.readers: list[LineReader] = []
         self.sent: list[tuple[str, bytes]] = []
 
     def connect(
@@ -70,6 +71,7 @@ class Answers:
         reader = LineReader()
         wire, protocol = Wire(name, self.sent), LineProtocol(reader)
         self.wires.append(wire)
+        self.readers.append(reader)
         protocol.connection_made(wire)
         writer = asyncio.StreamWriter(wire, protocol, reader, asyncio.get_running_loop())
         reader.feed_data(lines)
