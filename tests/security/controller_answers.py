@@ -80,14 +80,14 @@ class Answers:
         return asyncio.create_task(self.controller.accept(reader, writer, peer))
 
     async def all_of(self, name: str, count: int) -> list[bytes]:
-        """Return the answers to a connection once there are so many."""
+        """Return the answers to a connection once there are `count`."""
         while len(self.of(name)) < count:
             await asyncio.sleep(0)
         return self.of(name)
 
     def of(self, name: str) -> list[bytes]:
         """Return the answers to a connection."""
-        return [line for who, line in self.sent if who == name]
+        return [line for of, line in self.sent if of == name]
 
 
 @contextmanager

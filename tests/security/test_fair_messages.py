@@ -163,7 +163,7 @@ def test_requests_of_a_user_are_paced_whatever_they_are(
         await cancelled(many)
 
     asyncio.run(asyncio.wait_for(until_others_wait(), HANG))
-    refused = [who for who, line in answers.sent if b"faster than 10 per second" in line]
+    refused = [name for name, line in answers.sent if b"faster than 10 per second" in line]
     assert len(answers.sent) - len(refused) == at_once
     assert len(refused) == len(set(refused)) >= too_late
 

@@ -36,7 +36,7 @@ def test_only_root_and_the_deployments_user_see_the_names_of_anothers_jobs(
     """`top` said that alice "waits for secretbob.10027"."""
     with answering(tmp_path) as answers:
         line = asyncio.run(asyncio.wait_for(status(answers, peer), HANG))
-        told = b"".join(answers.of("alice"))
+        sent = b"".join(answers.of("alice"))
     seen = decode_line(line, messages.Status)
     (alice,) = (job for job in seen.jobs if job.name == "of-alice")
     texts = behind(alice.behind), str(explain(seen, alice.id))
@@ -45,4 +45,4 @@ def test_only_root_and_the_deployments_user_see_the_names_of_anothers_jobs(
         assert b"secret" not in line
     else:
         assert all("for secretbob.1" in text for text in texts)
-    assert b"secret" not in told, "nor does her agent hear of it"
+    assert b"secret" not in sent, "nor does her agent hear of it"

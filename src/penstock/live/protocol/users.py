@@ -97,8 +97,8 @@ class SubordinateIds:
     def ranges(self) -> tuple[SubordinateRange, ...]:
         """The ranges; the file is read again when it has changed."""
         try:
-            found = self._path.stat()
-            state = (found.st_ino, found.st_mtime_ns, found.st_size)
+            status = self._path.stat()
+            state = (status.st_ino, status.st_mtime_ns, status.st_size)
             if state != self._state:
                 lines = self._path.read_text(errors="replace").splitlines()
                 self._ranges = tuple(entry for line in lines if (entry := _range(line)) is not None)
