@@ -35,15 +35,14 @@ _TO_CONTROLLER = (
     | messages.Stop
     | messages.RegisterNode
 )
-_OF_JOBS = (
-    messages.BeginJob
-    | messages.PhaseBegan
+_REPORTS = (
+    messages.PhaseBegan
     | messages.PhaseEnded
     | messages.Idle
     | messages.JobCounters
     | messages.JobExit
 )
-"""What comes of jobs, without or with a pace of its own. The rest are questions and requests."""
+"""Of a job, while there is one."""
 
 
 class Session:
@@ -108,7 +107,7 @@ class Session:
             return None
         try:
             message = messages.decode(text, _TO_CONTROLLER)
-            if not (self._peer.is_trusted or isinstance(message, _OF_JOBS)):
+            if self._is_request(message):
                 await self._wait(self._controller.questions.wait(self._charged))
             return await self._do(message)
         except TooFastError as error:
@@ -203,6 +202,11 @@ class Session:
             if ended or unknown:  # it cannot have had this id
                 begin, earlier = msgspec.structs.replace(begin, resumes=None), None
         return self._controller.begin(begin, self._writer, self._peer, earlier)
+
+    def _is_request(self, message: messages.Message) -> bool:
+        """Tell whether a message is one that users send now and then."""
+        reports = self._job is not None and isinstance(message, _REPORTS)
+        return not (self._peer.is_trusted or reports or isinstance(message, messages.BeginJob))
 
     def _delay_of_job(self, begin: messages.BeginJob) -> float:
         """Return for how many seconds a job that begins has to wait, unless it reconnects."""
