@@ -117,7 +117,8 @@ class Session:
             return self._refusal(error)
         except msgspec.DecodeError as error:
             self._controller.refusals.note(f"{self._peer}: {error}")
-            self.over = True  # whatever else it sends
+            # Agents of a later version send what this controller does not know.
+            self.over = self._job is None or self._job.begin.protocol <= messages.PROTOCOL
             return messages.Failure(error=str(error))
         except InputError as error:
             return messages.Failure(error=str(error))
