@@ -27,6 +27,7 @@ from penstock.learn.imported import Imported, ImportedApplication
 from penstock.live.agent.node_agent import NodeAgent
 from penstock.live.agent.page_server import PageServer
 from penstock.live.controller.controller import Controller
+from penstock.live.controller.lines import LineReader
 from penstock.live.controller.listeners import RemoteListener
 from penstock.live.controller.peer import Peer
 from penstock.live.deployment.spec import Deployment
@@ -300,7 +301,7 @@ class Fuzzed:
 
     async def converse(self, peer: Peer, segments: Sequence[bytes]) -> list[bytes]:
         """Send this over a connection of its own; return the answers."""
-        reader = asyncio.StreamReader(limit=1 << 20)
+        reader = LineReader()
         wire = Wire(reader)
         protocol = asyncio.StreamReaderProtocol(reader)
         protocol.connection_made(wire)

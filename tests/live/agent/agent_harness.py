@@ -22,6 +22,7 @@ from penstock.live.protocol.shared_page import SharedPages
 
 LEASE = 60.0
 LEND_AFTER = 1.0
+LIMITS = Limits(lend_after=LEND_AFTER, sample_interval=0.005, reconnect_interval=0.01)
 OFFSETS = {
     "slots": layout.TAKEN,
     "begun": layout.PHASES_BEGUN,
@@ -78,7 +79,14 @@ class Clock:
 class Harness:
     """An agent between a controller and a job that do what a test says."""
 
-    def __init__(self, folder: Path, roots: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        roots: Sequence[Path] = (),
+        *,
+        pages: type[SharedPages] = SharedPages,
+        limits: Limits = LIMITS,
+    ) -> None:
         """`roots`: on as many file systems."""
         self.clock = Clock()
         self.begin = messages.BeginJob(
@@ -87,7 +95,7 @@ class Harness:
         self.accepted = messages.JobAccepted(
             job="a.1", roots=[], nodes=[], mode="enforce", lease=LEASE
         )
-        self.pages = SharedPages(
+        self.pages = pages(
             roots, file_systems=[FileSystemId(k) for k in range(len(roots))], clock_ns=self._now_ns
         )
         self._path = folder / "controller.sock"
@@ -105,7 +113,7 @@ class Harness:
             self.accepted,
             self.pages,
             self._connect,
-            limits=Limits(lend_after=LEND_AFTER, sample_interval=0.005, reconnect_interval=0.01),
+            limits=limits,
             clock=self.clock,
         )
 

@@ -48,6 +48,7 @@ class Limits:
     """Times of an agent, in seconds."""
 
     sample_interval: float = 0.05  # while the job does not wake the agent
+    least_interval: float = 0.005  # however often it does
     counter_interval: float = COUNTER_INTERVAL
     lend_after: float = 1.0  # without a call, a marked phase offers its turn to other jobs
     reconnect_interval: float = 0.5
@@ -253,9 +254,11 @@ class JobAgent:
                 if now - reported >= self._limits.counter_interval:
                     reported = now
                     self._report_counters()
-            self._pages.await_wakeup(
-                wakeups, self._sampler.next_sample(now, self._limits.sample_interval)
-            )
+            due = self._sampler.next_sample(now, self._limits.sample_interval)
+            # The job counts its wakeups itself, and may count for ever.
+            least = min(due, self._limits.least_interval)
+            self._stopped.wait(least)
+            self._pages.await_wakeup(wakeups, due - least)
 
     def _sample(self, now: float, ahead: float = 0.0) -> None:
         for change in self._sampler.sample(now + ahead):

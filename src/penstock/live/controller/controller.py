@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import socket
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -15,13 +16,15 @@ from penstock.identities import IoNodeId, io_nodes
 from penstock.live.controller.application_requests import ApplicationRequests
 from penstock.live.controller.detection import Detection, DetectionService
 from penstock.live.controller.explain import advised
+from penstock.live.controller.fair_messages import FairMessages
 from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.io_node_map import IoNodeMap, IoNodePath
 from penstock.live.controller.io_node_weights import IoNodeWeights
 from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.controller.job_table import JobArchive, JobEntry, JobObserver, JobTable
+from penstock.live.controller.lines import LineReader, UnfinishedLines
 from penstock.live.controller.listeners import LocalListener
-from penstock.live.controller.pace import QUESTIONS, Paces
+from penstock.live.controller.pace import BEGINNINGS, CONNECTIONS, QUESTIONS, JobLog, Paces
 from penstock.live.controller.peer import Peer, Quotas, RefusalLog, RefusedError
 from penstock.live.controller.policy_watch import watched
 from penstock.live.controller.received_shares import ReceivedShares
@@ -81,7 +84,11 @@ class Controller:
         self.key = deployment.site_key()
         self.refusals = RefusalLog(clock)
         self.quotas = Quotas(deployment.config.live.user_jobs)
-        self.questions = Paces(QUESTIONS)
+        self.messages = FairMessages()
+        self.unfinished = UnfinishedLines()
+        self.questions, self.beginnings = Paces(QUESTIONS, clock), Paces(BEGINNINGS, clock)
+        self._connects = Paces(CONNECTIONS, clock)
+        self._job_log = JobLog(clock)
         self.visitors = Visitors(
             per_peer=min(PER_PEER, max(self.quotas.most // 8, 1)),
             in_total=max(self.quotas.most // 2, 1),
@@ -169,7 +176,10 @@ class Controller:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.io_nodes.start()
         return LocalListener(
-            self.state.controller, self._accept_local, all_users=self.deployment.all_users
+            self.state.controller,
+            self._accept_local,
+            all_users=self.deployment.all_users,
+            admits=self.admits,
         )
 
     async def serve(self, server: LocalListener) -> None:
@@ -249,7 +259,7 @@ class Controller:
 
     def _send(self, job: str, message: messages.Message) -> None:
         writer = self._writers.get(job)
-        if writer is None:
+        if writer is None or writer.is_closing():
             return
         if writer.transport.get_write_buffer_size() > LONGEST_BACKLOG:
             writer.transport.abort()  # it does not read: it counts as lost, and opens its gate
@@ -306,29 +316,33 @@ class Controller:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _accept_local(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    def admits(self, connection: socket.socket) -> bool:
+        """Tell whether a user may have another connection already."""
+        peer = Peer.from_socket(connection)
+        if peer.rules or self._connects.delay(str(self.quotas.owner(peer)), at_most=0.0) == 0.0:
+            return True
+        self.refusals.note(f"{peer}: too many connections in a short time")
+        return False
+
+    async def _accept_local(self, reader: LineReader, writer: asyncio.StreamWriter) -> None:
         await self.accept(reader, writer, Peer.from_socket(writer.get_extra_info("socket")))
 
-    async def accept(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: Peer
-    ) -> None:
+    async def accept(self, reader: LineReader, writer: asyncio.StreamWriter, peer: Peer) -> None:
         """Serve one connection to its end."""
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
-        session = Session(self, writer, peer)
+        session = Session(self, reader, writer, peer)
         try:
             if (refusal := session.enter()) is not None:
                 writer.write(client.encode_line(refusal))
                 return
-            while not self._stopped.is_set() and (text := await session.line(reader)):
+            while not (self._stopped.is_set() or session.over) and (text := await session.line()):
                 answer = await session.handle(text)
                 if answer is not None:
                     writer.write(client.encode_line(answer))
                     await writer.drain()
-        except (OSError, ValueError):
+        except OSError:
             pass  # the connection broke, or sent an endless line
         finally:
             self._connections.discard(task)
@@ -421,7 +435,8 @@ class Controller:
             self.tuning.began(job, self._served_alone(job))
         self.history.began(job)
         began = "began" if job.reconnected is None else "reconnected"
-        log.info("job %s %s on I/O nodes %s", job.id, began, [n.number for n in mapped.nodes])
+        numbers = [node.number for node in mapped.nodes]
+        self._job_log.note(job.begin.user, "job %s %s on I/O nodes %s", job.id, began, numbers)
         return messages.JobAccepted(
             job=job.id,
             roots=self.deployment.roots,
@@ -489,7 +504,8 @@ class Controller:
         if job.agent:
             self.state.agent_socket(job.agent).unlink(missing_ok=True)
         lost = "continues without a controller" if self._stop.is_set() else "was lost"
-        log.info("job %s %s", job.id, lost if status is None else f"ended with {status}")
+        ended = lost if status is None else f"ended with {status}"
+        self._job_log.note(job.begin.user, "job %s %s", job.id, ended)
         return advised(record, self.turn_service.policy) if record.mode == "advise" else ""
 
     def record(self, job: JobEntry) -> JobRecord:

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.files import reason
+from penstock.live.controller.lines import LineProtocol, LineReader
 from penstock.live.controller.peer import Peer, RefusalLog
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import client, messages, site_key
@@ -33,15 +34,20 @@ MOST_BYTES = 4096
 """Bytes that may come before the proof."""
 UNPROVEN, UNPROVEN_PER_HOST = 512, 64
 """Connections that may be unproven at a time, in total and of one address: the oldest gives way."""
+CLOSED_PER_ROUND = 64
+"""Connections that are closed at once in a round of the loop."""
 _READ_BYTES = 1 << 16
-Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-OnAdmitted = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Peer], Awaitable[None]]
+Accept = Callable[[LineReader, asyncio.StreamWriter], Awaitable[None]]
+OnAdmitted = Callable[[LineReader, asyncio.StreamWriter, Peer], Awaitable[None]]
 log = logging.getLogger("penstock.controller")
 
 
-async def _accepted(listener: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:
-    """Yield connections and their hosts, until cancelled."""
+async def _accepted(
+    listener: socket.socket, admits: Callable[[socket.socket], bool] = lambda _: True
+) -> AsyncIterator[tuple[socket.socket, str]]:
+    """Yield connections and their hosts, until cancelled; close those that are not admitted."""
     loop = asyncio.get_running_loop()
+    closed = 0
     while True:
         try:
             connection, address = await loop.sock_accept(listener)
@@ -49,18 +55,24 @@ async def _accepted(listener: socket.socket) -> AsyncIterator[tuple[socket.socke
             log.error("cannot accept a connection: %s", reason(error))
             await asyncio.sleep(0.1)
             continue
+        if not admits(connection):
+            connection.close()
+            closed += 1
+            if closed % CLOSED_PER_ROUND == 0:
+                await asyncio.sleep(0)
+            continue
         connection.setblocking(False)
         await asyncio.sleep(0)  # what was accepted is served before the next is
         yield connection, address[0] if address else ""
 
 
-class DrainingProtocol(asyncio.StreamReaderProtocol):
+class DrainingProtocol(LineProtocol):
     """Reads everything that was sent, even if writing fails first: a job's exit may be in it."""
 
     def __init__(self, accept: Accept) -> None:
-        self._reader = asyncio.StreamReader(limit=client.MAX_LINE_BYTES)
+        self._reader = LineReader()
         self._descriptor = -1
-        super().__init__(self._reader, accept)
+        super().__init__(self._reader, lambda _, writer: accept(self._reader, writer))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember the socket."""
@@ -80,17 +92,25 @@ class DrainingProtocol(asyncio.StreamReaderProtocol):
 class LocalListener:
     """The Unix socket of a controller; a context manager.
 
-    Who may do what there is decided by the peer's identity; `all_users` may connect.
+    Who may do what there is decided by the peer's identity; `all_users` may connect. What it does
+    not admit is closed at once.
     """
 
-    def __init__(self, path: Path, accept: Accept, *, all_users: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        accept: Accept,
+        *,
+        all_users: bool = False,
+        admits: Callable[[socket.socket], bool] = lambda _: True,
+    ) -> None:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         path.unlink(missing_ok=True)  # left by a controller that was killed
         self._listener.bind(str(path))
         path.chmod(0o666 if all_users else 0o600)
         self._listener.listen(BACKLOG)
         self._listener.setblocking(False)
-        self._task = asyncio.create_task(self._serve(accept))
+        self._task = asyncio.create_task(self._serve(accept, admits))
 
     async def __aenter__(self) -> "LocalListener":
         return self
@@ -103,10 +123,10 @@ class LocalListener:
         """Accept no more connections; existing ones continue."""
         self._task.cancel()
 
-    async def _serve(self, accept: Accept) -> None:
+    async def _serve(self, accept: Accept, admits: Callable[[socket.socket], bool]) -> None:
         loop = asyncio.get_running_loop()
         with self._listener:
-            async for connection, _ in _accepted(self._listener):
+            async for connection, _ in _accepted(self._listener, admits):
                 await loop.connect_accepted_socket(lambda: DrainingProtocol(accept), connection)
 
 
@@ -144,18 +164,17 @@ class RemoteListener:
             self._address_file.unlink(missing_ok=True)
 
 
-class SealedReader(asyncio.StreamReader):
+class SealedReader(LineReader):
     """Reads sealed lines; `tampered` is called for one that is not the next, which is the end."""
 
     def __init__(self, seal: Seal, tampered: Callable[[TamperedError], object]) -> None:
-        super().__init__(limit=client.MAX_LINE_BYTES)
+        super().__init__()
         self._seal, self._tampered = seal, tampered
 
     async def readline(self) -> bytes:
         """Return the next line without its seal, or nothing at the end."""
-        sealed = await super().readline()
-        if not sealed.endswith(b"\n"):
-            return b""  # the connection broke
+        if not (sealed := await super().readline()):
+            return b""
         try:
             return self._seal.open(sealed)
         except TamperedError as error:
@@ -236,7 +255,7 @@ class Admission:
             seals.received, lambda error: self._refusals.note(f"host {host}: {error}")
         )
         transport, protocol = await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: asyncio.StreamReaderProtocol(reader), connection
+            lambda: LineProtocol(reader), connection
         )
         writer = SealedWriter(transport, protocol, reader, seals.sent)
         await self._admitted(reader, writer, Peer(address=host, user=user))

@@ -69,6 +69,13 @@ class Peer:
         return self.uid is not None and self.uid in (0, os.geteuid())
 
     @property
+    def charged(self) -> str:
+        """Whose part of the controller's time it takes: a user's, or that of a whole host."""
+        if self.uid is not None:
+            return f"user {name_of(self.uid)}"
+        return f"user {self.user}" if self.user else f"host {self.address}"
+
+    @property
     def is_trusted(self) -> bool:
         """Whether it has the deployment's rights anyway, or speaks for a whole host."""
         return self.rules or (self.uid is None and not self.user)
@@ -144,6 +151,11 @@ class Quotas:
         self._own = name_of(os.geteuid())
         self._hosts: Counter[str] = Counter()
         self._users: Counter[str] = Counter()
+
+    def owner(self, peer: Peer) -> int | None:
+        """Return the user of this host that a peer is, or is a subordinate id of."""
+        owner = None if peer.uid is None else self._subordinate_ids.owner(peer.uid)
+        return peer.uid if owner is None else owner
 
     def enter(self, peer: Peer) -> None:
         """Count a connection; FullError: there are too many. RefusedError: who has many ids."""

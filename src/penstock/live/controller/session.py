@@ -9,7 +9,8 @@ from penstock.errors import InputError
 from penstock.live.controller.application_requests import REQUESTS
 from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.job_table import JobEntry
-from penstock.live.controller.pace import PHASES, Pace
+from penstock.live.controller.lines import LineReader
+from penstock.live.controller.pace import PHASES, Pace, TooFastError
 from penstock.live.controller.peer import Peer, RefusedError
 from penstock.live.controller.status import as_seen_by
 from penstock.live.protocol import messages
@@ -34,13 +35,30 @@ _TO_CONTROLLER = (
     | messages.Stop
     | messages.RegisterNode
 )
+_REPORTS = (
+    messages.PhaseBegan
+    | messages.PhaseEnded
+    | messages.Idle
+    | messages.JobCounters
+    | messages.JobExit
+)
+"""Of a job, while there is one."""
 
 
 class Session:
     """One connection, with at most one job, which lasts as long as the connection."""
 
-    def __init__(self, controller: "Controller", writer: asyncio.StreamWriter, peer: Peer) -> None:
+    def __init__(
+        self,
+        controller: "Controller",
+        reader: LineReader,
+        writer: asyncio.StreamWriter,
+        peer: Peer,
+    ) -> None:
+        self.over = False
+        """Whether it ends with the answer to what came last."""
         self._controller = controller
+        self._reader = reader
         self._writer = writer
         self._peer = peer
         self._job: JobEntry | None = None
@@ -49,6 +67,9 @@ class Session:
         self._pace = Pace(PHASES)
         self._visit: Visit | None = None  # until it has a job
         self._user: str | None = None  # who is charged for its job
+        self._charged = peer.charged  # for its messages
+        close = writer.transport.abort
+        reader.kept = lambda size: controller.unfinished.keep(self._charged, close, size)
         self._applications = controller.application_requests(peer)
 
     def enter(self) -> messages.Failure | None:
@@ -63,11 +84,11 @@ class Session:
             self._visit = self._controller.visitors.enter(str(self._peer), close)
         return None
 
-    async def line(self, reader: asyncio.StreamReader) -> bytes:
+    async def line(self) -> bytes:
         """Return the next line; TimeoutError: whoever is no job says nothing."""
         if self._visit is None:
-            return await reader.readline()
-        return await self._controller.visitors.line(reader)
+            return await self._reader.readline()
+        return await self._controller.visitors.line(self._reader)
 
     def _end_visit(self) -> None:
         if self._visit is not None:
@@ -79,19 +100,25 @@ class Session:
         return messages.Failure(error=str(error), full=isinstance(error, FullError))
 
     async def handle(self, text: bytes) -> messages.Message | None:
-        """Handle one line; return its answer, if it has one."""
+        """Handle one line when it is this user's turn; return its answer, if it has one."""
+        await self._controller.messages.next_of(self._charged)
         if self._link is not None:
             self._link.receive(text)
             return None
         try:
             message = messages.decode(text, _TO_CONTROLLER)
-            if isinstance(message, messages.GetStatus | REQUESTS) and not self._peer.is_trusted:
-                await asyncio.sleep(self._controller.questions.delay(str(self._peer)))
+            if self._is_request(message):
+                await self._wait(self._controller.questions.wait(self._charged))
             return await self._do(message)
+        except TooFastError as error:
+            self.over = True
+            return self._refusal(error)
         except (FullError, RefusedError) as error:
             return self._refusal(error)
         except msgspec.DecodeError as error:
             self._controller.refusals.note(f"{self._peer}: {error}")
+            # Agents of a later version send what this controller does not know.
+            self.over = self._job is None or self._job.begin.protocol <= messages.PROTOCOL
             return messages.Failure(error=str(error))
         except InputError as error:
             return messages.Failure(error=str(error))
@@ -110,7 +137,6 @@ class Session:
         match message:
             case messages.BeginJob():
                 self._job, accepted = await self._begin(message)
-                self._end_visit()
                 return accepted
             case (
                 messages.PhaseBegan()
@@ -157,12 +183,17 @@ class Session:
         return messages.Done()
 
     async def _begin(self, begin: messages.BeginJob) -> tuple[JobEntry, messages.JobAccepted]:
+        delay = self._delay_of_job(begin)
         if self._job is not None:
             raise InputError("this connection already has a job")
         self._peer.check_user(begin.user)
+        if self._peer.is_trusted:
+            self._charged = f"user {begin.user}"
         if self._user is None:
             self._controller.quotas.begin(begin.user)
             self._user = begin.user
+        self._end_visit()  # it has a job's place while it waits
+        await self._wait(delay)
         earlier = None
         if begin.resumes is not None:
             earlier = await self._controller.earlier(begin, self._peer)
@@ -173,13 +204,31 @@ class Session:
                 begin, earlier = msgspec.structs.replace(begin, resumes=None), None
         return self._controller.begin(begin, self._writer, self._peer, earlier)
 
+    def _is_request(self, message: messages.Message) -> bool:
+        """Tell whether a message is one that users send now and then."""
+        reports = self._job is not None and isinstance(message, _REPORTS)
+        return not (self._peer.is_trusted or reports or isinstance(message, messages.BeginJob))
+
+    def _delay_of_job(self, begin: messages.BeginJob) -> float:
+        """Return for how many seconds a job that begins has to wait, unless it reconnects."""
+        earlier = self._controller.archive.unclaimed.get(begin.resumes or "")
+        reconnects = earlier is not None and self._peer.may_read(earlier.user)
+        if self._peer.is_trusted or reconnects:
+            return 0.0
+        return self._controller.beginnings.wait(self._charged)
+
+    async def _wait(self, delay: float) -> None:
+        """Wait until what came too soon may be handled, and it is this user's turn again."""
+        if delay > 0.0:
+            await asyncio.sleep(delay)
+            await self._controller.messages.next_of(self._charged)
+
     async def _report(self, job: JobEntry, message: messages.Message) -> None:
         """Handle a job's message that has no answer."""
         match message:
             case messages.PhaseBegan():
                 # Nothing more is read of this connection meanwhile: the flood waits at its source.
-                if (delay := self._pace.delay()) > 0.0:
-                    await asyncio.sleep(delay)
+                await self._wait(self._pace.delay())
                 if job.state != "running":
                     return
                 job.phase_seen = True

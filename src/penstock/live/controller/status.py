@@ -3,6 +3,7 @@
 import asyncio
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Container, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 WAIT_BOUNDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 30.0, 120.0)
 """Upper bounds of the histogram's buckets, in seconds."""
+OF_ANOTHER = "a job of another user"
+"""What users see instead of the id of one."""
 
 
 async def site_status(controller: "Controller") -> messages.Status:
@@ -67,14 +70,15 @@ async def site_status(controller: "Controller") -> messages.Status:
 
 
 def as_seen_by(status: messages.Status, peer: Peer) -> messages.Status:
-    """Return a status without what a peer may not know of other users' jobs: all but their ids.
+    """Return a status without what a peer may not know of other users' jobs: all but how many wait.
 
-    A job that waits for others is told their ids.
+    An id has the name that its user gave the job, or that of its program.
     """
     if peer.is_trusted:
         return status
     jobs = [job for job in status.jobs if peer.may_read(job.user)]
     own = {job.id for job in jobs}
+    jobs = [structs.replace(job, behind=unnamed(job.behind, own)) for job in jobs]
     return structs.replace(
         status,
         jobs=jobs,
@@ -97,6 +101,11 @@ def as_seen_by(status: messages.Status, peer: Peer) -> messages.Status:
             for each in status.file_systems
         ],
     )
+
+
+def unnamed(jobs: Iterable[str], own: Container[str]) -> list[str]:
+    """Return jobs without the names of those that are not a user's own."""
+    return [job if job in own else OF_ANOTHER for job in jobs]
 
 
 def _of_jobs(groups: dict[str, int] | UnsetType, jobs: set[str]) -> dict[str, int] | UnsetType:

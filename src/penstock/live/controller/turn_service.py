@@ -546,8 +546,7 @@ class TurnService:
         phase = self._phase(id)
         if phase is not None and phase.is_waiting:
             phase.reported = frozenset()
-            behind = self.turns.manager.ahead_of(id)
-            self._send_turn(id, messages.Hold(phase=0, behind=behind))
+            self._send_turn(id, messages.Hold(phase=0))
         elif self._has_other_turns(id):
             self._tell_turn(id)
 
@@ -584,8 +583,7 @@ class TurnService:
     def _join_phase(self, member: JobId, number: int, whole: MultiHostJob) -> None:
         phase = self.turns.states[whole.id].phase
         if phase is not None and phase.is_waiting:
-            behind = self.turns.manager.ahead_of(whole.id)
-            self._send(member, messages.Hold(phase=number, behind=behind))
+            self._send(member, messages.Hold(phase=number))
         else:
             weight = 1.0 if phase is None else phase.weight
             on = None if phase is None else self._file_systems.named(phase.turns or phase.resources)

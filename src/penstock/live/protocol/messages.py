@@ -318,10 +318,9 @@ class Turn(Message, frozen=True, kw_only=True):
 
 
 class Hold(Message, frozen=True, kw_only=True):
-    """From the controller, unasked: the phase waits for these jobs."""
+    """From the controller, unasked: the phase waits for its turn."""
 
     phase: int
-    behind: list[str] = []
     turn_lent: bool = msgspec.field(default=False, name="lent")
     """The turn that it offered (Idle) is lent; it sends PhaseBegan again at its next call."""
 
