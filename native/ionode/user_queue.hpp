@@ -32,8 +32,8 @@ class UserQueue final : public Scheduler {
 
   Batch take(Time now) override { return users_.take(now); }
 
-  // Of users that have nothing in service, for a place beyond those there are; if there is none, of
-  // jobs that have nothing.
+  // Of users that have nothing in service, for a place beyond those there are; without such
+  // a user, of jobs that have nothing.
   Batch take_of_unserved(Time now) {
     Batch batch = users_.take_of_unserved(now);
     if (!batch.empty()) return batch;

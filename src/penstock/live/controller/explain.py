@@ -323,8 +323,8 @@ def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
     else:
         have, go = ("has", "go") if job.state == "running" else ("had", "went")
         yield f"It {have} no I/O nodes: its data calls {go} to the file system directly."
-    said = job.allocation is not None and job.allocation.reason == "unreachable"
-    if job.pinned is None and not said and (why := explain_allocation.barred(job, status)):
+    unreachable = job.allocation is not None and job.allocation.reason == "unreachable"
+    if job.pinned is None and not unreachable and (why := explain_allocation.barred(job, status)):
         yield f"{why}."
     yield from _permission(job, status)
     states = {node.number: node.state for node in status.io_nodes}
@@ -363,10 +363,10 @@ def _permission(job: JobRecord, status: messages.Status) -> Iterator[str]:
     else:
         yield f"Its calls {'had' if over else 'have'} credits: it asked {counts}."
     if questions > calls:
-        yield from _asked_again(job)
+        yield from _more_questions(job)
 
 
-def _asked_again(job: JobRecord) -> Iterator[str]:
+def _more_questions(job: JobRecord) -> Iterator[str]:
     """Say why a job asked more often than it made calls."""
     if job.stripe and len(job.io_nodes_used) > 1:
         yield "A call asks every I/O node whose stripes it touches."
