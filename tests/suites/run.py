@@ -9,9 +9,10 @@ all optional:
     ior, mdtest      the programs of IOR, which run under mpirun
     NAME.version     what is printed as the version of NAME, or NAME/version
 
-fio and CPython's tests (Debian: libpython3.11-testsuite) are those of the system. Every case runs in a
-directory of its own. One that ends otherwise than plainly runs again both ways: what then differs
-again is a difference, what does not is named unsteady. Ends with 1 where there is a difference.
+fio and CPython's tests (Debian: libpython3.11-testsuite) are those of the system. Every case runs
+in a directory of its own. One that ends otherwise than plainly runs again both ways: what then
+differs again is a difference, what does not is named unsteady. Ends with 1 where there is a
+difference.
 """
 
 import argparse
