@@ -11,82 +11,50 @@
 namespace penstock {
 namespace {
 
-// Messages that are read of one client before the others have their turn.
-constexpr int messages_at_once = 16;
+// Of one user.
+constexpr std::uint32_t calls_per_measurement = 8192;
 // Group ids of the scheduler: of jobs that the controller has not named, one for each user.
 constexpr std::uint64_t unnamed_jobs = std::uint64_t{1} << 62;
 // File numbers of the scheduler: those of carried requests are small.
 constexpr std::uint64_t permitted_files = std::uint64_t{1} << 63;
 
-// One message. What is no message of ours, or brings a descriptor along, which the kernel closes,
-// is of one byte.
-ssize_t receive_message(int descriptor, penstock_permit_hello& into) {
-  iovec part{&into, sizeof into};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  const ssize_t got = ::recvmsg(descriptor, &message, MSG_DONTWAIT);
-  return got > 0 && (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0 ? 1 : got;
-}
-
 }  // namespace
 
-// An event of a client; without the lock.
-void Node::read_messages(Caller& caller, std::uint32_t events) {
-  for (int k = 0; k < messages_at_once; ++k) {
-    Received received;
-    received.caller = &caller;
-    const ssize_t got = receive_message(caller.descriptor, received.hello);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    received.bytes = got > 0 ? static_cast<std::size_t>(got) : 0;
-    received_.push_back(received);
-    if (received.bytes == 0) return;
+// With the lock held, as all that follows. False: its page has more calls than the budget.
+bool Node::act_upon(const CallerMessage& said, std::uint32_t& budget, Time now) {
+  using What = CallerMessage::What;
+  Caller& caller = *said.client;
+  if (said.what == What::left) return part(caller, budget);
+  if (caller.leaving) return true;
+  if (said.what == What::gone) {
+    doom(caller);
+    return true;
   }
-  if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) == 0) return;
-  // What it said last is received first.
-  std::byte more;
-  if (::recv(caller.descriptor, &more, sizeof more, MSG_DONTWAIT | MSG_PEEK) > 0) return;
-  Received gone;
-  gone.caller = &caller;
-  gone.bytes = 0;
-  received_.push_back(gone);
-}
-
-// With the lock held, as all that follows.
-void Node::act_upon(const Received& received, Time now) {
-  Caller& caller = *received.caller;
-  if (caller.descriptor < 0) return;
   if (caller.group == nullptr) {
-    if (received.bytes != sizeof received.hello || !greet(caller, received.hello)) {
-      if (received.bytes != 0) ++counts_.refused;
-      doom(caller);
-    }
-    return;
+    if (said.bytes != sizeof said.hello || !greet(caller, said.hello)) refuse(caller);
+    return true;
   }
-  const penstock_permit_message& message = received.message;
-  if (received.bytes != sizeof message || message.permit >= PENSTOCK_PERMITS) {
-    if (received.bytes != 0) ++counts_.refused;
-    doom(caller);
-    return;
+  const penstock_permit_message& message = said.message;
+  if (said.bytes != sizeof message || message.permit >= PENSTOCK_PERMITS) {
+    refuse(caller);
+    return true;
   }
-  Permit* const of_thread = caller.permit(message.permit, *permits_quota_);
-  if (of_thread == nullptr) {
-    ++counts_.refused;
-    doom(caller);
-    return;
+  Permit* const permit = caller.permit(message.permit, *permits_quota_);
+  if (permit == nullptr) {
+    refuse(caller);
+    return true;
   }
-  Permit& permit = *of_thread;
-  collect(permit);
+  if (!collect(*permit, budget)) return false;
   if (message.message == PENSTOCK_GIVE_BACK) {
-    permits_.give_back(permit, message.number, *scheduler_, now);
-  } else if (permits_.ask(permit, message, credit_rules(), *scheduler_, now)) {
-    permit.group = share_of(*caller.group);
-    permit.file = message.file | permitted_files;
-    permit.server = stripes_.server(permit.offset) % settings_.servers;
+    permits_.give_back(*permit, message.number, *scheduler_, now);
+  } else if (permits_.ask(*permit, message, credit_rules(), *scheduler_, now)) {
+    permit->group = share_of(*caller.group);
+    permit->file = message.file | permitted_files;
+    permit->server = stripes_.server(permit->offset) % settings_.servers;
     ++caller.queued;
-    scheduler_->add(permit);
+    scheduler_->add(*permit);
   }
+  return true;
 }
 
 bool Node::greet(Caller& caller, const penstock_permit_hello& hello) {
@@ -117,12 +85,7 @@ CreditRules Node::credit_rules() const { return {settings_.depth, settings_.sche
 // beside a job that has one.
 std::uint64_t Node::share_of(const Group& group) const {
   if (group.known) return group.id;
-  std::uint64_t first = unnamed_jobs | group.uid;
-  for (const auto& [key, other] : sessions_.groups()) {
-    if (other->uid == group.uid && other->connections > 0 && other->known)
-      first = std::min(first, other->id);
-  }
-  return first;
+  return sessions_.first_known(group.uid).value_or(unnamed_jobs | group.uid);
 }
 
 void Node::grant(const Batch& batch) {
@@ -135,11 +98,12 @@ void Node::grant(const Batch& batch) {
   }
 }
 
-// What a thread has done since it was last looked at, as its page says.
-void Node::collect(Permit& permit) {
+// What a thread has done since it was last looked at, as its page says. False: there is more than
+// the budget.
+bool Node::collect(Permit& permit, std::uint32_t& budget) {
   Caller& caller = *permit.caller;
   const Time now = penstock::now();
-  permits_.collect(permit, [&](const Called& call) {
+  return permits_.collect(permit, budget, [&](const Called& call) {
     ++counts_.requests;
     if (call.kind == Kind::sync) {
       ++counts_.syncs;
@@ -158,30 +122,48 @@ void Node::collect(Permit& permit) {
   });
 }
 
+// For a measurement: of each user's calls as many as nobody notices. The others are known when
+// their threads ask.
 void Node::collect_all() {
+  std::unordered_map<Origin, std::uint32_t> read;
   for (const auto& [caller, held] : callers_) {
+    auto& budget = read.try_emplace(caller->origin, calls_per_measurement).first->second;
     for (const auto& permit : caller->permits) {
-      if (permit != nullptr) collect(*permit);
+      if (permit != nullptr && budget > 0) collect(*permit, budget);
     }
   }
 }
 
+void Node::refuse(Caller& caller) {
+  ++counts_.refused;
+  doom(caller);
+}
+
+// It is not heard any more. Its threads' last calls are read when it is its user's turn: `part`.
 void Node::doom(Caller& caller) {
-  if (caller.descriptor < 0) return;
-  for (const auto& permit : caller.permits) {
-    if (permit == nullptr) continue;
-    collect(*permit);
-    permits_.leave(*permit, *scheduler_, now());
-  }
+  if (std::exchange(caller.leaving, true)) return;
   if (caller.group == nullptr) {
     strangers_.remove_if([&](const Stranger& stranger) { return stranger.peer == &caller; });
-  } else {
-    sessions_.leave(*caller.group);
   }
+  rounds_.stop(caller);
+  CallerMessage last;
+  last.client = &caller;
+  last.what = CallerMessage::What::left;
+  rounds_.add(last);
+}
+
+bool Node::part(Caller& caller, std::uint32_t& budget) {
+  for (const auto& permit : caller.permits) {
+    if (permit != nullptr && !collect(*permit, budget)) return false;
+  }
+  for (const auto& permit : caller.permits) {
+    if (permit != nullptr) permits_.leave(*permit, *scheduler_, now());
+  }
+  if (caller.group != nullptr) sessions_.leave(*caller.group);
   // The kernel takes it out of the epoll; events of this round may still name it.
   ::close(std::exchange(caller.descriptor, -1));
   if (caller.queued == 0) doomed_callers_.push_back(&caller);  // else `grant` does
-  if (polling_) poke();
+  return true;
 }
 
 // With a lock that is released meanwhile: pages are unmapped.

@@ -222,7 +222,7 @@ void Node::confine() const {
 // Waits until there is something to do.
 void Node::follow(Lock& lock) {
   // The poller may sleep past the time at which the scheduler releases a batch.
-  if (has_room() && scheduler_->ready_at(now()) < poll_until_) poke();
+  if (has_room() && scheduler_->ready_at(now(), places()) < poll_until_) poke();
   if (!watching_) {
     watch(lock);
     return;
@@ -329,7 +329,7 @@ bool Node::is_known(const Group& group) const {
 }
 
 void Node::weigh_group(Group& group) {
-  group.known = is_known(group);
+  sessions_.set_known(group, is_known(group));
   if (!group.known) return;
   const auto entry = weights_.find(public_name(group));
   const double weight = entry == weights_.end() ? 1.0 : entry->second;

@@ -26,6 +26,7 @@
 #include "calls.hpp"
 #include "connection.hpp"
 #include "observer.hpp"
+#include "rounds.hpp"
 #include "sessions.hpp"
 #include "user_queue.hpp"
 
@@ -120,7 +121,10 @@ class Node : public std::enable_shared_from_this<Node> {
   void expect_relief();
   bool long_to_serve(const Batch& batch) const;
   void poke();
-  bool has_room() const { return in_service_ + permits_.held() < settings_.depth; }
+  // Places in service.
+  std::uint32_t taken() const { return in_service_ + static_cast<std::uint32_t>(permits_.held()); }
+  bool has_room() const { return taken() < settings_.depth; }
+  UserQueue::Places places() const { return {settings_.depth, settings_.depth - taken()}; }
   Time beyond_depth_at() const;
   void set_hanging_aside(Time now);
   Time hangs_at() const;
@@ -173,21 +177,14 @@ class Node : public std::enable_shared_from_this<Node> {
   void expire(Time now);
 
   // Clients of this host: callers.cpp.
-  struct Received {
-    Caller* caller;
-    std::size_t bytes;  // 0: it has gone
-    union {
-      penstock_permit_hello hello;
-      penstock_permit_message message;
-    };
-  };
-  void read_messages(Caller& caller, std::uint32_t events);
-  void act_upon(const Received& received, Time now);
+  bool act_upon(const CallerMessage& said, std::uint32_t& budget, Time now);
   bool greet(Caller& caller, const penstock_permit_hello& hello);
   void grant(const Batch& batch);
-  void collect(Permit& permit);
+  bool collect(Permit& permit, std::uint32_t& budget);
   void collect_all();
+  void refuse(Caller& caller);
   void doom(Caller& caller);
+  bool part(Caller& caller, std::uint32_t& budget);
   void close_doomed_callers(Lock& lock);
   CreditRules credit_rules() const;
   std::uint64_t share_of(const Group& group) const;
@@ -280,8 +277,8 @@ class Node : public std::enable_shared_from_this<Node> {
     Connection* connection;
     Outcome outcome;
   };
-  std::vector<Arrival> arrivals_;   // the poller's
-  std::vector<Received> received_;  // the poller's
+  std::vector<Arrival> arrivals_;         // the poller's
+  Rounds<Caller, CallerMessage> rounds_;  // the poller's
 };
 
 Time now();

@@ -20,7 +20,7 @@ namespace penstock {
 namespace {
 
 constexpr Time identifies_within = 10'000'000'000;
-constexpr int events_at_once = 64;
+constexpr int events_at_once = 256;
 // Clients that are let in before those that were let in are read: who says at once who it is was
 // read before as many strangers as one origin may have came behind it.
 constexpr int accepted_at_once = 16;
@@ -77,10 +77,10 @@ void Node::poll(Lock& lock) {
   lock.unlock();
 
   std::array<epoll_event, events_at_once> events;
-  const int count = wait_for_events(epoll_, events.data(), before, resumed.empty() ? until : 0);
+  const bool more = !resumed.empty() || !rounds_.empty();
+  const int count = wait_for_events(epoll_, events.data(), before, more ? 0 : until);
   const Time after = now();
   arrivals_.clear();
-  received_.clear();
   for (int k = 0; k < count; ++k) {
     const epoll_event& event = events[static_cast<std::size_t>(k)];
     if (event.data.ptr == nullptr) {
@@ -90,7 +90,7 @@ void Node::poll(Lock& lock) {
       accept_clients(static_cast<int>(event.data.u64 >> 1));
     } else if (auto* peer = static_cast<Peer*>(event.data.ptr);
                peer->transport == Transport::local) {
-      read_messages(static_cast<Caller&>(*peer), event.events);
+      if (auto& caller = static_cast<Caller&>(*peer); !caller.leaving) rounds_.add(caller);
     } else {
       input(static_cast<Connection&>(*peer), event.events);
     }
@@ -99,12 +99,16 @@ void Node::poll(Lock& lock) {
   for (Connection* connection : resumed) {
     if (connection->phase.load(std::memory_order_acquire) == Phase::idle) read(*connection);
   }
+  rounds_.read(
+      [](Caller& caller, CallerMessage& message) { return penstock::receive(caller, message); });
 
   lock.lock();
   for (const Arrival& arrival : arrivals_) {
     arrive(*arrival.connection, arrival.outcome, before, after);
   }
-  for (const Received& received : received_) act_upon(received, after);
+  rounds_.act([&](const CallerMessage& said, std::uint32_t& budget) {
+    return act_upon(said, budget, after);
+  });
   polling_ = false;
   unattended_since_ = after;
 }
@@ -113,14 +117,14 @@ void Node::poll(Lock& lock) {
 void Node::make_room(Time now) {
   set_hanging_aside(now);
   if (std::exchange(releases_, permits_.releases()) != permits_.releases()) returned_at_ = now;
-  if (scheduler_->size() > 0 && !has_room()) permits_.recall(*scheduler_, now);
+  if (scheduler_->size() > 0 && !has_room()) permits_.recall(credit_rules(), *scheduler_, now);
   permits_.look(!has_room(), *scheduler_, now);
 }
 
 Time Node::poll_deadline(Time now) const {
   const bool room = has_room();
   if (room && (!chores_.empty() || !left_files_.empty())) return now;
-  Time until = room ? scheduler_->ready_at(now) : never;
+  Time until = room ? scheduler_->ready_at(now, places()) : never;
   if (until != never) until = std::max(until, held_until_);
   until = std::min({until, permits_.look_at(!room), hangs_at()});
   if (!room) until = std::min(until, beyond_depth_at());
@@ -189,7 +193,7 @@ void Node::welcome(int listener, int descriptor) {
     connections_.emplace(connection.get(), std::move(connection));
   }
   strangers_.push_back({peer, origin, now()});
-  epoll_event event{local ? EPOLLIN | EPOLLRDHUP : interest, {.ptr = peer}};
+  epoll_event event{interest, {.ptr = peer}};
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) {
     ++counts_.refused;
     local ? doom(static_cast<Caller&>(*peer)) : doom(static_cast<Connection&>(*peer));

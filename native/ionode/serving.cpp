@@ -116,7 +116,7 @@ Time Node::beyond_depth_at() const {
 
 Batch Node::take(Time now) {
   if (now < held_until_) return {};
-  if (has_room()) return scheduler_->take(now);
+  if (has_room()) return scheduler_->take(now, places());
   return beyond_depth_at() <= now ? scheduler_->take_of_unserved(now) : Batch();
 }
 

@@ -14,7 +14,7 @@ import pytest
 from limits import HANG
 from live.conftest import folder, serve
 from live.ionode.frames import LARGEST, READ, TOKEN, WRITE, Carrier, Client, GoneError
-from live.ionode.permissions import CALLS_MADE, PERMIT_BYTES, PERMITS, UNMANAGED, Caller
+from live.ionode.permissions import CALLS_KEPT, CALLS_MADE, PERMIT_BYTES, PERMITS, UNMANAGED, Caller
 from live.ionode.real_node import RealNode, Serve
 from live.other_users import AS_ROOT, NOBODY, as_nobody
 
@@ -24,6 +24,8 @@ from penstock.live.protocol import messages
 __all__ = ["folder", "serve"]
 pytestmark = pytest.mark.security
 MIB = 1 << 20
+CALLS_IN_A_MEASUREMENT = 8192
+"""Of one user."""
 
 
 @pytest.fixture
@@ -124,6 +126,20 @@ def test_threads_and_the_memory_of_their_pages(shared: RealNode) -> None:
         assert is_served(shared)
         shared.until(lambda now: now.refused > 0)
         assert shared.memory() < 512 * MIB
+
+
+def test_calls_that_pages_claim(shared: RealNode) -> None:
+    """A measurement reads a bounded number of them, and the others when their threads ask."""
+    with ExitStack() as stack:
+        callers = connect(shared, stack, 24)
+        for caller in callers:
+            assert caller.ask(4096).calls == CALLS_KEPT
+            assert caller.page is not None
+            caller.page[CALLS_MADE : CALLS_MADE + 8] = CALLS_KEPT.to_bytes(8, "little")
+        assert shared.measured().requests == CALLS_IN_A_MEASUREMENT
+        for caller in callers:
+            caller.ask(4096)
+        assert shared.measured().requests == len(callers) * CALLS_KEPT
 
 
 @contextmanager
