@@ -74,7 +74,7 @@ bool Node::greet(Caller& caller, const penstock_permit_hello& hello) {
   caller.page = std::move(page.memory);
   caller.group = group;
   weigh_group(*group);
-  strangers_.remove_if([&](const Stranger& stranger) { return stranger.peer == &caller; });
+  strangers_.remove(caller);
   return true;
 }
 
@@ -143,7 +143,7 @@ void Node::refuse(Caller& caller) {
 void Node::doom(Caller& caller) {
   if (std::exchange(caller.leaving, true)) return;
   if (caller.group == nullptr) {
-    strangers_.remove_if([&](const Stranger& stranger) { return stranger.peer == &caller; });
+    strangers_.remove(caller);
   }
   rounds_.stop(caller);
   CallerMessage last;

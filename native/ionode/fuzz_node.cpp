@@ -259,7 +259,7 @@ class Rehearsal {
           0);
     auto caller = std::make_unique<Caller>(pair[0], user % 2, origin(user), std::move(share));
     process = {pair[1], caller.get(), nullptr};
-    node_->strangers_.push_back({caller.get(), origin(user), now()});
+    let_in(*caller, origin(user));
     node_->callers_.emplace(caller.get(), std::move(caller));
   }
 
@@ -280,7 +280,7 @@ class Rehearsal {
       std::memcpy(CMSG_DATA(header), &null_, sizeof null_);
     }
     ::sendmsg(process.peer, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    read_messages(process, EPOLLIN);
+    read_messages(process);
   }
 
   void take_page(Process& process) {
@@ -303,19 +303,30 @@ class Rehearsal {
     process.page = static_cast<penstock_permit_page*>(address);
   }
 
-  void read_messages(Process& process, std::uint32_t events) {
-    node_->received_.clear();
-    node_->read_messages(*process.caller, events);
-    {
-      Node::Lock lock(node_->mutex_);
-      for (const auto& received : node_->received_) node_->act_upon(received, now());
-    }
+  void let_in(Peer& peer, const Origin& origin) {
+    Node::Lock lock(node_->mutex_);
+    if (Peer* const gives_way = node_->strangers_.add(peer, origin, now())) node_->doom(*gives_way);
+  }
+
+  void read_messages(Process& process) {
+    if (!process.caller->leaving) node_->rounds_.add(*process.caller);
+    go_round();
     tidy();
+  }
+
+  void go_round() {
+    while (!node_->rounds_.empty()) {
+      node_->rounds_.read(receive);
+      Node::Lock lock(node_->mutex_);
+      node_->rounds_.act([&](const CallerMessage& said, std::uint32_t& budget) {
+        return node_->act_upon(said, budget, now());
+      });
+    }
   }
 
   void hang_up(Process& process) {
     ::close(std::exchange(process.peer, -1));
-    read_messages(process, EPOLLIN | EPOLLHUP);
+    read_messages(process);
   }
 
   void forget(Process& process) {
@@ -334,7 +345,7 @@ class Rehearsal {
     CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) == 0);
     auto connection = std::make_unique<Connection>(pair[0], origin(host), std::move(share));
     end = {pair[1], connection.get()};
-    node_->strangers_.push_back({connection.get(), origin(host), now()});
+    let_in(*connection, origin(host));
     node_->connections_.emplace(connection.get(), std::move(connection));
   }
 
@@ -440,6 +451,7 @@ class Rehearsal {
 
   // Closes whom the node would close, and forgets those.
   void tidy() {
+    go_round();
     Node::Lock lock(node_->mutex_);
     node_->close_doomed(lock);
     node_->close_doomed_callers(lock);
@@ -473,7 +485,8 @@ class Rehearsal {
     CHECK(node_->descriptors_->taken() == 0 && node_->processes_->taken() == 0);
     CHECK(node_->permits_quota_->taken() == 0 && node_->memory_->taken() == 0);
     CHECK(node_->services_.empty() && node_->held_back_.empty() && node_->hanging_.empty());
-    CHECK(node_->strangers_.empty() && node_->stalled_.empty() && node_->parked_.empty());
+    CHECK(node_->strangers_.empty() && node_->rounds_.empty() && node_->stalled_.empty() &&
+          node_->parked_.empty());
     CHECK(node_->doomed_.empty() && node_->chores_.empty() && node_->left_files_.empty());
     CHECK(node_->in_service_ == 0);
     for (const auto& [key, group] : node_->sessions_.groups()) CHECK(group->payload == 0);

@@ -74,7 +74,7 @@ bool Node::greet(Connection& connection) {
   weigh_group(*admitted->group);
   connection.exchange.group = admitted->group->id;
   connection.exchange.user = admitted->group->uid;
-  strangers_.remove_if([&](const Stranger& stranger) { return stranger.peer == &connection; });
+  strangers_.remove(connection);
   connection.parser.introduce();
   return true;
 }

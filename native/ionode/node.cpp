@@ -56,6 +56,12 @@ std::uint64_t descriptors_for_clients(const Limits& limits) {
   return most.rlim_cur > 2 * own ? most.rlim_cur - own : own;
 }
 
+// Those who have not said who they are leave descriptors to the others.
+std::size_t strangers_of_all(std::uint64_t descriptors) {
+  constexpr std::uint64_t most = 1024;
+  return std::clamp<std::uint64_t>(descriptors / 4, 1, most);
+}
+
 auto until(double seconds) {
   return std::chrono::steady_clock::now() +
          std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
@@ -83,6 +89,7 @@ Node::Node(const NodeOptions& options)
       scheduler_(make_scheduler(options.settings)),
       sessions_(options.limits),
       observer_(now()),
+      strangers_(options.limits.strangers, strangers_of_all(descriptors_->total())),
       dirty_window_(options.settings.dirty_window) {
   // A file size limit or a client that went away is an error number, not the end.
   std::signal(SIGXFSZ, SIG_IGN);

@@ -28,6 +28,7 @@
 #include "observer.hpp"
 #include "rounds.hpp"
 #include "sessions.hpp"
+#include "strangers.hpp"
 #include "user_queue.hpp"
 
 namespace penstock {
@@ -164,7 +165,6 @@ class Node : public std::enable_shared_from_this<Node> {
   Time poll_deadline(Time now) const;
   void accept_clients(int listener);
   void welcome(int listener, int descriptor);
-  void bound_strangers(const Origin& origin);
   uid_t owner_of(uid_t uid) const;
   void input(Connection& connection, std::uint32_t events);
   void read(Connection& connection);
@@ -172,6 +172,7 @@ class Node : public std::enable_shared_from_this<Node> {
   Parser::Step place_payload(Connection& connection);
   void arrive(Connection& connection, Outcome outcome, Time before, Time now);
   void end_stall(Connection& connection);
+  void doom(Peer& peer);
   void doom(Connection& connection);
   void close_doomed(Lock& lock);
   void expire(Time now);
@@ -237,12 +238,7 @@ class Node : public std::enable_shared_from_this<Node> {
   std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
   std::unordered_map<Caller*, std::unique_ptr<Caller>> callers_;
   std::vector<Caller*> doomed_callers_;
-  struct Stranger {
-    Peer* peer;
-    Origin origin;
-    Time since;
-  };
-  std::list<Stranger> strangers_;  // who have not said who they are, in order of arrival
+  Strangers strangers_;
   std::list<Connection*> stalled_;
   std::vector<Connection*> doomed_;
   std::vector<Connection*> resumed_;  // to be read from although epoll reports no event

@@ -19,7 +19,6 @@
 namespace penstock {
 namespace {
 
-constexpr Time identifies_within = 10'000'000'000;
 constexpr int events_at_once = 256;
 // Clients that are let in before those that were let in are read: who says at once who it is was
 // read before as many strangers as one origin may have came behind it.
@@ -128,7 +127,7 @@ Time Node::poll_deadline(Time now) const {
   if (until != never) until = std::max(until, held_until_);
   until = std::min({until, permits_.look_at(!room), hangs_at()});
   if (!room) until = std::min(until, beyond_depth_at());
-  if (!strangers_.empty()) until = std::min(until, strangers_.front().since + identifies_within);
+  until = std::min(until, strangers_.expires());
   for (const Connection* connection : stalled_) {
     until = std::min(until, connection->since + options_.patience);
   }
@@ -181,7 +180,6 @@ void Node::welcome(int listener, int descriptor) {
     ::close(descriptor);
     return;
   }
-  bound_strangers(origin);
   Peer* peer = nullptr;
   if (local) {
     auto caller = std::make_unique<Caller>(descriptor, uid, origin, std::move(share));
@@ -192,11 +190,14 @@ void Node::welcome(int listener, int descriptor) {
     peer = connection.get();
     connections_.emplace(connection.get(), std::move(connection));
   }
-  strangers_.push_back({peer, origin, now()});
+  if (Peer* const gives_way = strangers_.add(*peer, origin, now())) {
+    ++counts_.refused;
+    doom(*gives_way);
+  }
   epoll_event event{interest, {.ptr = peer}};
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) {
     ++counts_.refused;
-    local ? doom(static_cast<Caller&>(*peer)) : doom(static_cast<Connection&>(*peer));
+    doom(*peer);
   }
 }
 
@@ -208,22 +209,11 @@ uid_t Node::owner_of(uid_t uid) const {
   return uid;
 }
 
-// Who connects and says nothing goes when others of the same origin come: a client that means it
-// says who it is at once.
-void Node::bound_strangers(const Origin& origin) {
-  std::uint32_t count = 0;
-  Peer* oldest = nullptr;
-  for (const Stranger& stranger : strangers_) {
-    if (stranger.origin != origin) continue;
-    if (count++ == 0) oldest = stranger.peer;
-  }
-  if (count < options_.limits.strangers) return;
-  ++counts_.refused;
-  strangers_.remove_if([&](const Stranger& stranger) { return stranger.peer == oldest; });
-  if (oldest->transport == Transport::local) {
-    doom(static_cast<Caller&>(*oldest));
+void Node::doom(Peer& peer) {
+  if (peer.transport == Transport::local) {
+    doom(static_cast<Caller&>(peer));
   } else {
-    doom(static_cast<Connection&>(*oldest));
+    doom(static_cast<Connection&>(peer));
   }
 }
 
@@ -384,7 +374,7 @@ void Node::close_doomed(Lock& lock) {
   std::vector<std::unique_ptr<Connection>> closed;
   for (Connection* connection : std::exchange(doomed_, {})) {
     if (connection->session == nullptr) {
-      strangers_.remove_if([&](const Stranger& one) { return one.peer == connection; });
+      strangers_.remove(*connection);
     } else {
       release(*connection);
       auto files = sessions_.leave(*connection->session, *connection->group);
@@ -404,15 +394,9 @@ void Node::close_doomed(Lock& lock) {
 }
 
 void Node::expire(Time now) {
-  while (!strangers_.empty() && strangers_.front().since + identifies_within <= now) {
-    Peer* const stranger = strangers_.front().peer;
-    strangers_.pop_front();
+  while (Peer* const stranger = strangers_.take_expired(now)) {
     ++counts_.refused;
-    if (stranger->transport == Transport::local) {
-      doom(static_cast<Caller&>(*stranger));
-    } else {
-      doom(static_cast<Connection&>(*stranger));
-    }
+    doom(*stranger);
   }
   std::vector<Connection*> late;
   for (Connection* connection : stalled_) {

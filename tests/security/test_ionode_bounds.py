@@ -108,6 +108,20 @@ def test_descriptors_of_hosts(serve: Serve, folder: Path) -> None:
             assert bystander.read(handles[0], 4) == b"data"
 
 
+def test_strangers_from_many_addresses(serve: Serve, folder: Path) -> None:
+    """One connection each, which says nothing: together they had all descriptors."""
+    node = serve(carries=folder, descriptors=256)
+    path = folder / "file"
+    path.write_bytes(b"data")
+    with ExitStack() as stack:
+        for number in range(400):
+            idle = stack.enter_context(socket.socket())
+            idle.bind((f"127.0.{1 + number // 200}.{1 + number % 200}", 0))
+            idle.connect(("127.0.0.1", node.carrier.port))
+        with Client(node.carrier) as bystander:
+            assert bystander.read(bystander.open(path), 4) == b"data"
+
+
 @AS_ROOT
 def test_threads_and_the_memory_of_their_pages(shared: RealNode) -> None:
     """Whatever the pages say: a page that the I/O node reads is charged to the I/O node."""
