@@ -21,17 +21,17 @@ constexpr std::uint64_t permitted_files = std::uint64_t{1} << 63;
 }  // namespace
 
 // With the lock held, as all that follows. False: its page has more calls than the budget.
-bool Node::act_upon(const CallerMessage& said, std::uint32_t& budget, Time now) {
+bool Node::act_upon(const Lock& lock, const CallerMessage& said, std::uint32_t& budget, Time now) {
   using What = CallerMessage::What;
   Caller& caller = *said.client;
-  if (said.what == What::left) return part(caller, budget);
+  if (said.what == What::left) return part(lock, caller, budget);
   if (caller.leaving) return true;
   if (said.what == What::gone) {
     doom(caller);
     return true;
   }
   if (caller.group == nullptr) {
-    if (said.bytes != sizeof said.hello || !greet(caller, said.hello)) refuse(caller);
+    if (said.bytes != sizeof said.hello || !greet(lock, caller, said.hello)) refuse(caller);
     return true;
   }
   const penstock_permit_message& message = said.message;
@@ -46,18 +46,17 @@ bool Node::act_upon(const CallerMessage& said, std::uint32_t& budget, Time now) 
   }
   if (!collect(*permit, budget)) return false;
   if (message.message == PENSTOCK_GIVE_BACK) {
-    permits_.give_back(*permit, message.number, *scheduler_, now);
-  } else if (permits_.ask(*permit, message, credit_rules(), *scheduler_, now)) {
+    queues_.give_back(lock, *permit, message.number, now);
+  } else if (queues_.ask(lock, *permit, message, now)) {
     permit->group = share_of(*caller.group);
     permit->file = message.file | permitted_files;
-    permit->server = stripes_.server(permit->offset) % settings_.servers;
     ++caller.queued;
-    scheduler_->add(*permit);
+    queues_.add(lock, *permit);
   }
   return true;
 }
 
-bool Node::greet(Caller& caller, const penstock_permit_hello& hello) {
+bool Node::greet(const Lock& lock, Caller& caller, const penstock_permit_hello& hello) {
   if (hello.magic != PENSTOCK_PERMIT_MAGIC) return false;
   caller.process = processes_->take(caller.origin);
   if (!caller.process) return false;
@@ -73,12 +72,10 @@ bool Node::greet(Caller& caller, const penstock_permit_hello& hello) {
   }
   caller.page = std::move(page.memory);
   caller.group = group;
-  weigh_group(*group);
+  queues_.weigh(lock, *group, sessions_);
   strangers_.remove(caller);
   return true;
 }
-
-CreditRules Node::credit_rules() const { return {settings_.depth, settings_.scheduler != "fifo"}; }
 
 // Where there are several users, a job has a share of its own only by a name that the controller
 // gave out. A user's other jobs share as one, however many names they invent, and have no share
@@ -88,8 +85,8 @@ std::uint64_t Node::share_of(const Group& group) const {
   return sessions_.first_known(group.uid).value_or(unnamed_jobs | group.uid);
 }
 
-void Node::grant(const Batch& batch) {
-  permits_.grant(batch, credit_rules(), *scheduler_, now());
+void Node::grant(const Lock& lock, const Batch& batch) {
+  queues_.grant(lock, batch, now());
   ++counts_.batches;
   if (batch.size() > 1) counts_.aggregated += batch.size();
   for (Request* request : batch) {
@@ -103,7 +100,7 @@ void Node::grant(const Batch& batch) {
 bool Node::collect(Permit& permit, std::uint32_t& budget) {
   Caller& caller = *permit.caller;
   const Time now = penstock::now();
-  return permits_.collect(permit, budget, [&](const Called& call) {
+  return Permits::collect(permit, budget, [&](const Called& call) {
     ++counts_.requests;
     if (call.kind == Kind::sync) {
       ++counts_.syncs;
@@ -152,12 +149,12 @@ void Node::doom(Caller& caller) {
   rounds_.add(last);
 }
 
-bool Node::part(Caller& caller, std::uint32_t& budget) {
+bool Node::part(const Lock& lock, Caller& caller, std::uint32_t& budget) {
   for (const auto& permit : caller.permits) {
     if (permit != nullptr && !collect(*permit, budget)) return false;
   }
   for (const auto& permit : caller.permits) {
-    if (permit != nullptr) permits_.leave(*permit, *scheduler_, now());
+    if (permit != nullptr) queues_.leave(lock, *permit, now());
   }
   if (caller.group != nullptr) sessions_.leave(*caller.group);
   // The kernel takes it out of the epoll; events of this round may still name it.

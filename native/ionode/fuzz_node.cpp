@@ -304,7 +304,7 @@ class Rehearsal {
   }
 
   void let_in(Peer& peer, const Origin& origin) {
-    Node::Lock lock(node_->mutex_);
+    Lock lock(node_->mutex_);
     if (Peer* const gives_way = node_->strangers_.add(peer, origin, now())) node_->doom(*gives_way);
   }
 
@@ -317,9 +317,9 @@ class Rehearsal {
   void go_round() {
     while (!node_->rounds_.empty()) {
       node_->rounds_.read(receive);
-      Node::Lock lock(node_->mutex_);
+      Lock lock(node_->mutex_);
       node_->rounds_.act([&](const CallerMessage& said, std::uint32_t& budget) {
-        return node_->act_upon(said, budget, now());
+        return node_->act_upon(lock, said, budget, now());
       });
     }
   }
@@ -407,19 +407,18 @@ class Rehearsal {
   void input(Connection& connection, std::uint32_t events) {
     node_->arrivals_.clear();
     node_->input(connection, events);
-    Node::Lock lock(node_->mutex_);
+    Lock lock(node_->mutex_);
     node_->handed_over_ = true;  // no other thread is woken
     for (const auto& arrival : node_->arrivals_) {
-      node_->arrive(*arrival.connection, arrival.outcome, now(), now());
+      node_->arrive(lock, *arrival.connection, arrival.outcome, now(), now());
     }
   }
 
   void serve() {
     {
-      Node::Lock lock(node_->mutex_);
+      Lock lock(node_->mutex_);
       node_->handed_over_ = true;
-      node_->make_room(now());
-      node_->held_until_ = 0;  // by the clock of a busy machine
+      node_->queues_.make_room(lock, now());
       bool served = false;
       while (node_->serve_next(lock)) served = true;
       if (!served && node_->stalled_.empty() && node_->resumed_.empty()) return;
@@ -452,7 +451,7 @@ class Rehearsal {
   // Closes whom the node would close, and forgets those.
   void tidy() {
     go_round();
-    Node::Lock lock(node_->mutex_);
+    Lock lock(node_->mutex_);
     node_->close_doomed(lock);
     node_->close_doomed_callers(lock);
     for (Process& process : processes_) {
@@ -481,14 +480,12 @@ class Rehearsal {
     tidy();
     const Measurement left = node_->measure();
     CHECK(left.connections == 0 && left.sessions == 0 && left.files == 0 && left.queued == 0);
-    CHECK(node_->callers_.empty() && node_->permits_.held() == 0);
+    CHECK(node_->callers_.empty());
     CHECK(node_->descriptors_->taken() == 0 && node_->processes_->taken() == 0);
     CHECK(node_->permits_quota_->taken() == 0 && node_->memory_->taken() == 0);
-    CHECK(node_->services_.empty() && node_->held_back_.empty() && node_->hanging_.empty());
-    CHECK(node_->strangers_.empty() && node_->rounds_.empty() && node_->stalled_.empty() &&
-          node_->parked_.empty());
-    CHECK(node_->doomed_.empty() && node_->chores_.empty() && node_->left_files_.empty());
-    CHECK(node_->in_service_ == 0);
+    CHECK(node_->strangers_.empty() && node_->rounds_.empty() && node_->stalled_.empty());
+    CHECK(node_->parked_.empty() && node_->doomed_.empty());
+    CHECK(node_->queues_.empty(Lock(node_->mutex_)));
     for (const auto& [key, group] : node_->sessions_.groups()) CHECK(group->payload == 0);
   }
 

@@ -19,7 +19,7 @@ bool equal_secrets(const std::uint8_t* given, const std::string& secret) {
 
 }  // namespace
 
-void Node::begin(Connection& connection, Time before, Time now) {
+void Node::begin(const Lock& lock, Connection& connection, Time before, Time now) {
   const penstock_request& request = connection.parser.request();
   Exchange& exchange = connection.exchange;
   exchange.arrived = now;
@@ -33,7 +33,7 @@ void Node::begin(Connection& connection, Time before, Time now) {
   exchange.answered = false;
   switch (request.operation) {
     case PENSTOCK_HELLO:
-      if (!greet(connection)) {
+      if (!greet(lock, connection)) {
         ++counts_.refused;
         connection.phase = Phase::idle;
         doom(connection);
@@ -49,21 +49,20 @@ void Node::begin(Connection& connection, Time before, Time now) {
     default:
       begin_transfer(connection);
       if (!exchange.answered && (exchange.bytes > 0 || exchange.kind == Kind::sync)) {
-        scheduler_->add(exchange);
+        queues_.add(lock, exchange);
         if (exchange.kind != Kind::sync) {
           OpenFile& file = *exchange.open_file;
           observer_.arrived(exchange, file.inode(), file.stream, exchange.observed, now);
         }
-        returned();
         return;
       }
       break;
   }
-  chores_.push_back(&exchange);
+  queues_.add_chore(lock, exchange);
 }
 
 // Identifies the client. False if it may not be served.
-bool Node::greet(Connection& connection) {
+bool Node::greet(const Lock& lock, Connection& connection) {
   penstock_introduction introduction;
   std::memcpy(&introduction, connection.parser.follows().data(), sizeof introduction);
   if (!equal_secrets(introduction.token, token_)) return false;
@@ -71,7 +70,7 @@ bool Node::greet(Connection& connection) {
   if (!admitted) return false;
   connection.session = admitted->session;
   connection.group = admitted->group;
-  weigh_group(*admitted->group);
+  queues_.weigh(lock, *admitted->group, sessions_);
   connection.exchange.group = admitted->group->id;
   connection.exchange.user = admitted->group->uid;
   strangers_.remove(connection);
@@ -109,7 +108,6 @@ void Node::begin_transfer(Connection& connection) {
   const std::uint64_t call =
       ((exchange.flags & RWF_SYNC) != 0 ? 2 : 0) + ((exchange.flags & RWF_DSYNC) != 0 ? 1 : 0);
   exchange.file = exchange.open_file->number() << 2 | call;
-  exchange.server = server_of(exchange);
 }
 
 }  // namespace penstock

@@ -83,14 +83,10 @@ Node::Node(const NodeOptions& options)
       processes_(std::make_shared<Quota>(options.limits.processes)),
       permits_quota_(std::make_shared<Quota>(options.limits.permits)),
       memory_(std::make_shared<Quota>(options.limits.memory)),
-      settings_(options.settings),
-      stripe_size_(options.stripe_size),
-      stripes_(StripeMap::fixed(options.stripe_size, options.settings.servers)),
-      scheduler_(make_scheduler(options.settings)),
+      queues_(options.settings, options.stripe_size, options.all_users),
       sessions_(options.limits),
       observer_(now()),
-      strangers_(options.limits.strangers, strangers_of_all(descriptors_->total())),
-      dirty_window_(options.settings.dirty_window) {
+      strangers_(options.limits.strangers, strangers_of_all(descriptors_->total())) {
   // A file size limit or a client that went away is an error number, not the end.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
@@ -229,7 +225,7 @@ void Node::confine() const {
 // Waits until there is something to do.
 void Node::follow(Lock& lock) {
   // The poller may sleep past the time at which the scheduler releases a batch.
-  if (has_room() && scheduler_->ready_at(now(), places()) < poll_until_) poke();
+  if (queues_.is_ready_before(lock, poll_until_, now())) poke();
   if (!watching_) {
     watch(lock);
     return;
@@ -258,7 +254,7 @@ void Node::watch(Lock& lock) {
 }
 
 // Before a long request: have another thread poll, and serve other requests.
-void Node::hand_over() {
+void Node::hand_over(const Lock& lock) {
   if (polling_ || handed_over_) return;
   if (idle_ > 0) {
     handed_over_ = true;
@@ -266,19 +262,20 @@ void Node::hand_over() {
   } else if (watching_) {
     handed_over_ = true;
     relief_.notify_one();
-  } else if (threads_ <= std::max<std::size_t>(settings_.depth, services_.size() + 1)) {
+  } else if (threads_ <=
+             std::max<std::size_t>(queues_.settings(lock).depth, queues_.services(lock) + 1)) {
     handed_over_ = true;
     spawn();
   }
 }
 
 // Before a short request: have the relief check that it really is short.
-void Node::expect_relief() {
+void Node::expect_relief(const Lock& lock) {
   if (polling_) return;
   if (relief_asleep_) {
     relief_.notify_one();
   } else if (!watching_ && !handed_over_) {
-    hand_over();
+    hand_over(lock);
   }
 }
 
@@ -295,21 +292,8 @@ void Node::poke() {
 }
 
 void Node::configure(const Settings& settings, std::uint64_t stripe_size) {
-  auto next = make_scheduler(settings);
-  const std::lock_guard lock(mutex_);
-  const std::vector<Request*> queued = scheduler_->drain();
-  next->take_over(*scheduler_);
-  scheduler_ = std::move(next);
-  settings_ = settings;
-  dirty_window_ = settings.dirty_window;
-  stripe_size_ = stripe_size;
-  stripes_ = StripeMap::fixed(stripe_size, settings.servers);
-  for (const auto& [key, group] : sessions_.groups()) weigh_group(*group);
-  for (Request* request : queued) {
-    request->server = request->permit ? stripes_.server(request->offset) % settings_.servers
-                                      : server_of(static_cast<const Exchange&>(*request));
-    scheduler_->add(*request);
-  }
+  const Lock lock(mutex_);
+  queues_.configure(lock, settings, stripe_size, sessions_);
   if (polling_) poke();
 }
 
@@ -320,27 +304,8 @@ void Node::weigh(const std::map<std::string, double>& weights) {
       throw std::invalid_argument("the weight of '" + job + "' must be a number above zero");
     }
   }
-  const std::lock_guard lock(mutex_);
-  weights_ = weights;
-  for (const auto& [key, group] : sessions_.groups()) weigh_group(*group);
-}
-
-// A job's name is its owner's choice: where there are several owners, it must not get the weight
-// that another's job of that name was given.
-std::string Node::public_name(const Group& group) const {
-  return options_.all_users ? std::to_string(group.uid) + "/" + group.job : group.job;
-}
-
-bool Node::is_known(const Group& group) const {
-  return !options_.all_users || weights_.contains(public_name(group));
-}
-
-void Node::weigh_group(Group& group) {
-  sessions_.set_known(group, is_known(group));
-  if (!group.known) return;
-  const auto entry = weights_.find(public_name(group));
-  const double weight = entry == weights_.end() ? 1.0 : entry->second;
-  scheduler_->weigh(group.uid, group.id, weight);
+  const Lock lock(mutex_);
+  queues_.weigh(lock, weights, sessions_);
 }
 
 void Node::own(std::vector<SubordinateIds> ids) {
@@ -349,19 +314,19 @@ void Node::own(std::vector<SubordinateIds> ids) {
 }
 
 Measurement Node::measure() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   collect_all();
   Measurement measured{counts_,
-                       settings_.scheduler,
+                       queues_.settings(lock).scheduler,
                        connections_.size() + callers_.size(),
                        sessions_.size() + callers_.size(),
                        sessions_.files(),
-                       scheduler_->size(),
+                       queues_.size(lock),
                        {},
                        {}};
   for (const auto& [key, group] : sessions_.groups()) {
-    measured.groups[public_name(*group)] += group->bytes;
-    measured.in_service[public_name(*group)] += scheduler_->in_service(group->uid, group->id);
+    measured.groups[queues_.public_name(*group)] += group->bytes;
+    measured.in_service[queues_.public_name(*group)] += queues_.in_service(lock, *group);
   }
   return measured;
 }
@@ -378,8 +343,8 @@ bool Node::drain(double seconds) {
   for (const auto& [listener, transport] : listeners_) ::close(listener);
   listeners_.clear();
   poke();
-  return changed_.wait_until(lock, until(seconds), [this] {
-    return connections_.empty() && callers_.empty() && left_files_.empty() && services_.empty();
+  return changed_.wait_until(lock, until(seconds), [&] {
+    return connections_.empty() && callers_.empty() && queues_.idle(lock);
   });
 }
 
@@ -393,18 +358,13 @@ bool Node::stop(double seconds) {
 }
 
 Settings Node::settings() {
-  const std::lock_guard lock(mutex_);
-  return settings_;
+  const Lock lock(mutex_);
+  return queues_.settings(lock);
 }
 
 std::uint64_t Node::stripe_size() {
-  const std::lock_guard lock(mutex_);
-  return stripe_size_;
-}
-
-// A site with more targets than the settings say shares their queues.
-std::uint32_t Node::server_of(const Exchange& exchange) const {
-  return exchange.open_file->server(exchange.offset, stripes_) % settings_.servers;
+  const Lock lock(mutex_);
+  return queues_.stripe_size(lock);
 }
 
 }  // namespace penstock

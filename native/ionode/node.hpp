@@ -26,10 +26,10 @@
 #include "calls.hpp"
 #include "connection.hpp"
 #include "observer.hpp"
+#include "queues.hpp"
 #include "rounds.hpp"
 #include "sessions.hpp"
 #include "strangers.hpp"
-#include "user_queue.hpp"
 
 namespace penstock {
 
@@ -102,7 +102,6 @@ class Node : public std::enable_shared_from_this<Node> {
 
  private:
   friend class Rehearsal;  // the fuzzer's: a node driven by hand, without threads
-  using Lock = std::unique_lock<std::mutex>;
   enum class Outcome : std::uint8_t {
     frame,
     wrong,
@@ -118,33 +117,13 @@ class Node : public std::enable_shared_from_this<Node> {
   void confine() const;
   void follow(Lock& lock);
   void watch(Lock& lock);
-  void hand_over();
-  void expect_relief();
+  void hand_over(const Lock& lock);
+  void expect_relief(const Lock& lock);
   bool long_to_serve(const Batch& batch) const;
   void poke();
-  // Places in service.
-  std::uint32_t taken() const { return in_service_ + static_cast<std::uint32_t>(permits_.held()); }
-  bool has_room() const { return taken() < settings_.depth; }
-  UserQueue::Places places() const { return {settings_.depth, settings_.depth - taken()}; }
-  Time beyond_depth_at() const;
-  void set_hanging_aside(Time now);
-  Time hangs_at() const;
-
   // Serving: serving.cpp.
-  // A call under way, or several of one batch.
-  struct Service {
-    Origin origin;
-    Time began;
-    bool hangs = false;  // its place was given to others
-  };
-  std::list<Service>::iterator begin_service(const Origin& origin);
-  void end_service(std::list<Service>::iterator service);
-  bool is_held_back(const Origin& origin) const;
-  void hold_back(const Batch& batch);
-  void queue_again(const Origin& origin);
-  Batch take(Time now);
+  void end_service(const Lock& lock, Queues::Serving service);
   bool serve_next(Lock& lock);
-  void returned();
   void serve_batch(Lock& lock, const Batch& batch);
   void serve_chore(Lock& lock, Exchange& exchange);
   void open(Lock& lock, Exchange& exchange);
@@ -157,12 +136,11 @@ class Node : public std::enable_shared_from_this<Node> {
   bool send_rest(Connection& connection);
   void finish_reply(Connection& connection);
   void release(Connection& connection);
-  void close_left_file(Lock& lock);
+  void close_left_file(Lock& lock, std::shared_ptr<OpenFile> file);
 
   // Polling: polling.cpp.
   void poll(Lock& lock);
-  void make_room(Time now);
-  Time poll_deadline(Time now) const;
+  Time poll_deadline(const Lock& lock, Time now) const;
   void accept_clients(int listener);
   void welcome(int listener, int descriptor);
   uid_t owner_of(uid_t uid) const;
@@ -170,7 +148,7 @@ class Node : public std::enable_shared_from_this<Node> {
   void read(Connection& connection);
   static ssize_t receive(Connection& connection);
   Parser::Step place_payload(Connection& connection);
-  void arrive(Connection& connection, Outcome outcome, Time before, Time now);
+  void arrive(const Lock& lock, Connection& connection, Outcome outcome, Time before, Time now);
   void end_stall(Connection& connection);
   void doom(Peer& peer);
   void doom(Connection& connection);
@@ -178,28 +156,22 @@ class Node : public std::enable_shared_from_this<Node> {
   void expire(Time now);
 
   // Clients of this host: callers.cpp.
-  bool act_upon(const CallerMessage& said, std::uint32_t& budget, Time now);
-  bool greet(Caller& caller, const penstock_permit_hello& hello);
-  void grant(const Batch& batch);
+  bool act_upon(const Lock& lock, const CallerMessage& said, std::uint32_t& budget, Time now);
+  bool greet(const Lock& lock, Caller& caller, const penstock_permit_hello& hello);
+  void grant(const Lock& lock, const Batch& batch);
   bool collect(Permit& permit, std::uint32_t& budget);
   void collect_all();
   void refuse(Caller& caller);
   void doom(Caller& caller);
-  bool part(Caller& caller, std::uint32_t& budget);
+  bool part(const Lock& lock, Caller& caller, std::uint32_t& budget);
   void close_doomed_callers(Lock& lock);
-  CreditRules credit_rules() const;
   std::uint64_t share_of(const Group& group) const;
 
   // From frames to exchanges: intake.cpp.
-  void begin(Connection& connection, Time before, Time now);
-  bool greet(Connection& connection);
+  void begin(const Lock& lock, Connection& connection, Time before, Time now);
+  bool greet(const Lock& lock, Connection& connection);
   void begin_open(Connection& connection);
   void begin_transfer(Connection& connection);
-
-  std::uint32_t server_of(const Exchange& exchange) const;
-  std::string public_name(const Group& group) const;
-  bool is_known(const Group& group) const;
-  void weigh_group(Group& group);
 
   // Set before the threads start.
   const NodeOptions options_;
@@ -222,15 +194,8 @@ class Node : public std::enable_shared_from_this<Node> {
   std::condition_variable followers_;
   std::condition_variable relief_;
   std::condition_variable changed_;  // connections or threads went
-  Settings settings_;
-  std::uint64_t stripe_size_;
-  StripeMap stripes_;  // of files whose layout the file system does not report
-  std::map<std::string, double> weights_;
   std::vector<SubordinateIds> subordinate_ids_;
-  std::unique_ptr<UserQueue> scheduler_;
-  Permits permits_;
-  std::deque<Exchange*> chores_;  // opens, closes, and what is answered without a call
-  std::vector<std::shared_ptr<OpenFile>> left_files_;  // of sessions that ended
+  Queues queues_;
   Sessions sessions_;
   Counts counts_;
   Observer observer_;
@@ -248,16 +213,7 @@ class Node : public std::enable_shared_from_this<Node> {
   bool confined_ = false;
   bool draining_ = false;
   bool stopping_ = false;
-  std::atomic<std::uint64_t> dirty_window_;  // a copy of the settings', read without the lock
   std::uint32_t threads_ = 0;
-  std::uint32_t in_service_ = 0;  // without those that hang
-  std::list<Service> services_;   // by their begin
-  std::unordered_map<Origin, std::uint32_t> hanging_;
-  std::unordered_map<Origin, std::vector<Exchange*>> held_back_;  // of origins whose calls hang
-  Time returned_at_ = 0;                                          // a place
-  std::uint64_t releases_ = 0;                                    // of permits, then
-  Time held_until_ = 0;          // nothing is taken from the scheduler before
-  std::uint32_t returning_ = 0;  // clients that are waited for
   std::uint32_t idle_ = 0;
   bool polling_ = false;
   bool handed_over_ = false;  // a thread was woken, or started, to take over polling

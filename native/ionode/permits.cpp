@@ -217,7 +217,7 @@ void Permits::look(bool places_taken, UserQueue& queue, Time now) {
 }
 
 bool Permits::collect(Permit& permit, std::uint32_t& budget,
-                      const std::function<void(const Called&)>& each) const {
+                      const std::function<void(const Called&)>& each) {
   penstock_permit& page = *permit.page;
   const std::uint64_t made = load(page.calls_made, std::memory_order_acquire);
   const std::uint64_t most = std::min<std::uint64_t>(permit.calls, PENSTOCK_CALLS_KEPT);

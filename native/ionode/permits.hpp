@@ -119,8 +119,8 @@ class Permits {
 
   // New entries of the permit's page, oldest first, which are taken from a budget. False: there are
   // more than that. Those that were overwritten before are lost.
-  bool collect(Permit& permit, std::uint32_t& budget,
-               const std::function<void(const Called&)>& each) const;
+  static bool collect(Permit& permit, std::uint32_t& budget,
+                      const std::function<void(const Called&)>& each);
 
  private:
   void recall_parts(const UserQueue::Parts& parts, UserQueue& queue, Time now);

@@ -68,8 +68,8 @@ void Node::poll(Lock& lock) {
   close_doomed_callers(lock);
   const Time before = now();
   expire(before);
-  make_room(before);
-  poll_until_ = poll_deadline(before);
+  queues_.make_room(lock, before);
+  poll_until_ = poll_deadline(lock, before);
   const Time until = poll_until_;
   std::vector<Connection*> resumed = std::move(resumed_);
   resumed_.clear();
@@ -103,31 +103,17 @@ void Node::poll(Lock& lock) {
 
   lock.lock();
   for (const Arrival& arrival : arrivals_) {
-    arrive(*arrival.connection, arrival.outcome, before, after);
+    arrive(lock, *arrival.connection, arrival.outcome, before, after);
   }
   rounds_.act([&](const CallerMessage& said, std::uint32_t& budget) {
-    return act_upon(said, budget, after);
+    return act_upon(lock, said, budget, after);
   });
   polling_ = false;
   unattended_since_ = after;
 }
 
-// Clients of this host may hold places in service that they do not use.
-void Node::make_room(Time now) {
-  set_hanging_aside(now);
-  if (std::exchange(releases_, permits_.releases()) != permits_.releases()) returned_at_ = now;
-  if (scheduler_->size() > 0 && !has_room()) permits_.recall(credit_rules(), *scheduler_, now);
-  permits_.look(!has_room(), *scheduler_, now);
-}
-
-Time Node::poll_deadline(Time now) const {
-  const bool room = has_room();
-  if (room && (!chores_.empty() || !left_files_.empty())) return now;
-  Time until = room ? scheduler_->ready_at(now, places()) : never;
-  if (until != never) until = std::max(until, held_until_);
-  until = std::min({until, permits_.look_at(!room), hangs_at()});
-  if (!room) until = std::min(until, beyond_depth_at());
-  until = std::min(until, strangers_.expires());
+Time Node::poll_deadline(const Lock& lock, Time now) const {
+  Time until = std::min(queues_.deadline(lock, now), strangers_.expires());
   for (const Connection* connection : stalled_) {
     until = std::min(until, connection->since + options_.patience);
   }
@@ -309,7 +295,8 @@ Parser::Step Node::place_payload(Connection& connection) {
 }
 
 // With the lock held, as all that follows.
-void Node::arrive(Connection& connection, Outcome outcome, Time before, Time now) {
+void Node::arrive(const Lock& lock, Connection& connection, Outcome outcome, Time before,
+                  Time now) {
   switch (outcome) {
     case Outcome::frame:
       if (connection.doomed || connection.hung_up) {
@@ -317,7 +304,7 @@ void Node::arrive(Connection& connection, Outcome outcome, Time before, Time now
         connection.phase = Phase::idle;
         doom(connection);
       } else {
-        begin(connection, before, now);
+        begin(lock, connection, before, now);
       }
       break;
     case Outcome::wrong:
@@ -377,8 +364,7 @@ void Node::close_doomed(Lock& lock) {
       strangers_.remove(*connection);
     } else {
       release(*connection);
-      auto files = sessions_.leave(*connection->session, *connection->group);
-      std::move(files.begin(), files.end(), std::back_inserter(left_files_));
+      queues_.add_left(lock, sessions_.leave(*connection->session, *connection->group));
     }
     parked_.remove(connection);
     std::erase(resumed_, connection);
@@ -386,7 +372,6 @@ void Node::close_doomed(Lock& lock) {
     closed.push_back(std::move(entry->second));
     connections_.erase(entry);
   }
-  std::erase(left_files_, nullptr);
   lock.unlock();
   closed.clear();
   lock.lock();

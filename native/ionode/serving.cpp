@@ -17,133 +17,30 @@ namespace {
 // process asked for must not overwrite what its successor wrote meanwhile.
 constexpr Time doubtful_after = 20'000'000;
 constexpr std::uint32_t long_chore = 30'000;
-// A call that took so long is worth a wait for those it served, of an eighth of that and at most
-// this.
-constexpr Time worth_holding = 200'000;
-constexpr Time longest_hold = 500'000;
-// With places that are not given back, and how many times the places there are may be in service.
-constexpr Time patience_with_places = 250'000'000;
-constexpr std::uint64_t beyond_depth = 4;
-
-// Schedulers that put requests of a file together whatever the time.
-bool anticipates(const std::string& scheduler) {
-  return scheduler != "fifo" && !scheduler.starts_with("twins");
-}
 
 }  // namespace
 
-// Clients whose requests were served together come back at about the same time, with requests that
-// continue them. Where a call is dear, they are waited for: else those that came meanwhile are
-// served first and alone, and the two halves never meet again.
-void Node::returned() {
-  if (returning_ > 0 && --returning_ == 0) held_until_ = 0;
-}
-
-// A call has a place in service until it returns or hangs. What its origin asks for besides waits
-// as soon as as many of its calls hang as there are places: the threads that it keeps are bounded.
-std::list<Node::Service>::iterator Node::begin_service(const Origin& origin) {
-  ++in_service_;
-  return services_.insert(services_.end(), {origin, now()});
-}
-
-void Node::end_service(std::list<Service>::iterator service) {
-  returned_at_ = now();
-  if (service->hangs) {
-    const auto of_origin = hanging_.find(service->origin);
-    if (--of_origin->second == 0) hanging_.erase(of_origin);
-    queue_again(service->origin);
-  } else {
-    --in_service_;
-  }
-  services_.erase(service);
+void Node::end_service(const Lock& lock, Queues::Serving service) {
+  if (queues_.end_service(lock, service, now()) && polling_) poke();
   if (draining_) changed_.notify_all();
 }
 
-bool Node::is_held_back(const Origin& origin) const {
-  const auto of_origin = hanging_.find(origin);
-  return of_origin != hanging_.end() && of_origin->second >= settings_.depth;
-}
-
-void Node::hold_back(const Batch& batch) {
-  scheduler_->served(*batch.front());
-  for (Request* request : batch) {
-    auto& exchange = static_cast<Exchange&>(*request);
-    held_back_[exchange.connection->origin].push_back(&exchange);
-  }
-}
-
-void Node::queue_again(const Origin& origin) {
-  const auto of_origin = held_back_.find(origin);
-  if (of_origin == held_back_.end()) return;
-  for (Exchange* exchange : std::exchange(of_origin->second, {})) {
-    if (exchange->open_file == nullptr) {
-      chores_.push_back(exchange);
-    } else {
-      exchange->server = server_of(*exchange);
-      scheduler_->add(*exchange);
-    }
-  }
-  held_back_.erase(of_origin);
-  if (polling_) poke();
-}
-
-void Node::set_hanging_aside(Time now) {
-  if (hangs_at() > now) return;
-  for (Service& service : services_) {
-    if (service.hangs || service.began + Permits::hangs_after > now) continue;
-    service.hangs = true;
-    --in_service_;
-    ++hanging_[service.origin];
-  }
-}
-
-Time Node::hangs_at() const {
-  if (has_room() || (scheduler_->size() == 0 && chores_.empty() && left_files_.empty()))
-    return never;
-  const auto first = std::find_if(services_.begin(), services_.end(),
-                                  [](const Service& service) { return !service.hangs; });
-  return first == services_.end() ? never : first->began + Permits::hangs_after;
-}
-
-// All places are taken, and none was given back for some time: a job that has none gets one more.
-// Until those that do not come back are known to hang, nobody waits for them any longer.
-Time Node::beyond_depth_at() const {
-  if (scheduler_->size() == 0 || in_service_ + permits_.held() >= beyond_depth * settings_.depth)
-    return never;
-  const Time since = scheduler_->unserved_since();
-  return since == never ? never : std::max(since, returned_at_) + patience_with_places;
-}
-
-Batch Node::take(Time now) {
-  if (now < held_until_) return {};
-  if (has_room()) return scheduler_->take(now, places());
-  return beyond_depth_at() <= now ? scheduler_->take_of_unserved(now) : Batch();
-}
-
-// With the lock held; false if there is nothing to serve now.
+// False if there is nothing to serve now.
 bool Node::serve_next(Lock& lock) {
-  if (!chores_.empty() && (has_room() || chores_.front()->answered)) {
-    Exchange& exchange = *chores_.front();
-    chores_.pop_front();
+  if (Exchange* const chore = queues_.take_chore(lock)) {
     ++served_since_poll_;
-    if (!exchange.answered && is_held_back(exchange.connection->origin)) {
-      held_back_[exchange.connection->origin].push_back(&exchange);
-    } else {
-      serve_chore(lock, exchange);
-    }
+    serve_chore(lock, *chore);
     return true;
   }
-  if (!left_files_.empty() && has_room()) {
-    close_left_file(lock);
+  if (auto file = queues_.take_left_file(lock)) {
+    close_left_file(lock, std::move(file));
     return true;
   }
-  const Batch batch = take(now());
+  const Batch batch = queues_.take(lock, now());
   if (batch.empty()) return false;
   served_since_poll_ += static_cast<std::uint32_t>(batch.size());
   if (batch.front()->permit) {
-    grant(batch);
-  } else if (is_held_back(static_cast<Exchange*>(batch.front())->connection->origin)) {
-    hold_back(batch);
+    grant(lock, batch);
   } else {
     serve_batch(lock, batch);
   }
@@ -152,12 +49,13 @@ bool Node::serve_next(Lock& lock) {
 
 void Node::serve_batch(Lock& lock, const Batch& batch) {
   const bool is_long = long_to_serve(batch);
-  is_long ? hand_over() : expect_relief();
-  const auto service = begin_service(static_cast<Exchange*>(batch.front())->connection->origin);
+  is_long ? hand_over(lock) : expect_relief(lock);
+  const auto service =
+      queues_.begin_service(lock, static_cast<Exchange*>(batch.front())->connection->origin, now());
   lock.unlock();
 
   const Time began = now();
-  const std::uint64_t window = dirty_window_.load(std::memory_order_relaxed);
+  const std::uint64_t window = queues_.dirty_window();
   const auto gone = [&](const Request* request) {
     return client_gone(static_cast<const Exchange&>(*request), began);
   };
@@ -178,12 +76,8 @@ void Node::serve_batch(Lock& lock, const Batch& batch) {
   static_cast<Exchange&>(*batch[0]).open_file->took(took);
 
   lock.lock();
-  end_service(service);
-  scheduler_->served(*batch[0]);
-  if (took >= worth_holding && anticipates(settings_.scheduler)) {
-    held_until_ = began + took + std::min<Time>(took / 8, longest_hold);
-    returning_ = static_cast<std::uint32_t>(batch.size());
-  }
+  end_service(lock, service);
+  queues_.served(lock, batch, began, took);
   ++counts_.batches;
   if (batch.size() > 1) counts_.aggregated += batch.size();
   for (Request* request : batch) {
@@ -205,8 +99,8 @@ void Node::serve_batch(Lock& lock, const Batch& batch) {
 
 void Node::serve_chore(Lock& lock, Exchange& exchange) {
   if (!exchange.answered) {
-    usual_chore_ >= long_chore ? hand_over() : expect_relief();
-    const auto service = begin_service(exchange.connection->origin);
+    usual_chore_ >= long_chore ? hand_over(lock) : expect_relief(lock);
+    const auto service = queues_.begin_service(lock, exchange.connection->origin, now());
     const Time began = service->began;
     if (exchange.operation == PENSTOCK_OPEN) {
       open(lock, exchange);
@@ -217,7 +111,7 @@ void Node::serve_chore(Lock& lock, Exchange& exchange) {
       serve(Batch(exchange), 0);
       lock.lock();
     }
-    end_service(service);
+    end_service(lock, service);
     usual_chore_ = average(usual_chore_, now() - began);
   }
   account(exchange);
@@ -242,7 +136,7 @@ void Node::open(Lock& lock, Exchange& exchange) {
   // Other connections of the session may have opened files meanwhile.
   if (connection.session->full(sessions_.limits())) {
     exchange.result = -EMFILE;
-    left_files_.push_back(std::move(file));
+    queues_.add_left(lock, {std::move(file)});
     return;
   }
   exchange.result = connection.session->add(std::move(file));
@@ -266,16 +160,14 @@ void Node::close_file(Lock& lock, Exchange& exchange) {
 }
 
 // A file of a session that ended.
-void Node::close_left_file(Lock& lock) {
-  std::shared_ptr<OpenFile> file = std::move(left_files_.back());
-  left_files_.pop_back();
-  usual_chore_ >= long_chore ? hand_over() : expect_relief();
-  const auto service = begin_service(file->origin());
+void Node::close_left_file(Lock& lock, std::shared_ptr<OpenFile> file) {
+  usual_chore_ >= long_chore ? hand_over(lock) : expect_relief(lock);
+  const auto service = queues_.begin_service(lock, file->origin(), now());
   lock.unlock();
   if (file.use_count() == 1) file->close();
   file.reset();
   lock.lock();
-  end_service(service);
+  end_service(lock, service);
 }
 
 bool Node::client_gone(const Exchange& exchange, Time now) const {
