@@ -1,4 +1,4 @@
-// The I/O node's serving half: what the scheduler gives is called, accounted for and answered.
+// What the queues give is called, accounted for and answered.
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <array>
-#include <climits>
+#include <cstdio>
 
-#include "node.hpp"
+#include "server.hpp"
 
 namespace penstock {
 namespace {
@@ -18,17 +18,46 @@ namespace {
 constexpr Time doubtful_after = 20'000'000;
 constexpr std::uint32_t long_chore = 30'000;
 
+constexpr std::uint64_t long_bytes = 64 << 10;
+constexpr std::uint32_t long_time = 30'000;
+
+std::uint64_t boot_id() {
+  std::uint64_t id = 0;
+  if (std::FILE* file = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
+    unsigned long first = 0;
+    unsigned second = 0;
+    unsigned third = 0;
+    if (std::fscanf(file, "%8lx-%4x-%4x", &first, &second, &third) == 3) {
+      id = first << 32 | second << 16 | third;
+    }
+    std::fclose(file);
+  }
+  return id;
+}
+
 }  // namespace
 
-void Node::end_service(const Lock& lock, Queues::Serving service) {
-  if (queues_.end_service(lock, service, now()) && polling_) poke();
-  if (draining_) changed_.notify_all();
+Server::Server(Shared& shared, Queues& queues, Crew& crew, Desk& desk, Intake& intake)
+    : shared_(shared),
+      queues_(queues),
+      crew_(crew),
+      desk_(desk),
+      intake_(intake),
+      boot_(boot_id()) {}
+
+Server::~Server() {
+  for (const Root& root : roots_) ::close(root.descriptor);
+}
+
+void Server::end_service(const Lock& lock, Queues::Serving service) {
+  if (queues_.end_service(lock, service, now())) crew_.poke(lock);
+  if (shared_.draining(lock)) shared_.changed.notify_all();
 }
 
 // False if there is nothing to serve now.
-bool Node::serve_next(Lock& lock) {
+bool Server::serve_next(Lock& lock) {
   if (Exchange* const chore = queues_.take_chore(lock)) {
-    ++served_since_poll_;
+    crew_.served(lock, 1);
     serve_chore(lock, *chore);
     return true;
   }
@@ -38,18 +67,25 @@ bool Node::serve_next(Lock& lock) {
   }
   const Batch batch = queues_.take(lock, now());
   if (batch.empty()) return false;
-  served_since_poll_ += static_cast<std::uint32_t>(batch.size());
+  crew_.served(lock, batch.size());
   if (batch.front()->permit) {
-    grant(lock, batch);
+    desk_.grant(lock, batch);
   } else {
     serve_batch(lock, batch);
   }
   return true;
 }
 
-void Node::serve_batch(Lock& lock, const Batch& batch) {
+bool Server::long_to_serve(const Batch& batch) {
+  if (batch.empty() || batch.size() > 8) return true;
+  const auto& first = static_cast<const Exchange&>(*batch[0]);
+  return batch.bytes() >= long_bytes || first.kind == Kind::sync ||
+         first.open_file->usual_time() >= long_time;
+}
+
+void Server::serve_batch(Lock& lock, const Batch& batch) {
   const bool is_long = long_to_serve(batch);
-  is_long ? hand_over(lock) : expect_relief(lock);
+  is_long ? crew_.hand_over(lock) : crew_.expect_relief(lock);
   const auto service =
       queues_.begin_service(lock, static_cast<Exchange*>(batch.front())->connection->origin, now());
   lock.unlock();
@@ -78,28 +114,28 @@ void Node::serve_batch(Lock& lock, const Batch& batch) {
   lock.lock();
   end_service(lock, service);
   queues_.served(lock, batch, began, took);
-  ++counts_.batches;
-  if (batch.size() > 1) counts_.aggregated += batch.size();
+  ++shared_.counts(lock).batches;
+  if (batch.size() > 1) shared_.counts(lock).aggregated += batch.size();
   for (Request* request : batch) {
     auto& exchange = static_cast<Exchange&>(*request);
     if (std::find(dropped.begin(), dropped.end(), request) != dropped.end()) {
-      if (exchange.kind != Kind::sync) observer_.left(exchange.kind, 0, began + took);
-      drop(exchange);
+      if (exchange.kind != Kind::sync) shared_.observer(lock).left(exchange.kind, 0, began + took);
+      drop(lock, exchange);
       continue;
     }
-    account(exchange);
+    account(lock, exchange);
     if (exchange.kind != Kind::sync) {
       const auto moved = static_cast<std::uint64_t>(std::max<std::int64_t>(exchange.result, 0));
-      observer_.left(exchange.kind, moved, began + took);
+      shared_.observer(lock).left(exchange.kind, moved, began + took);
     }
     reply(lock, exchange);
   }
-  if (draining_) changed_.notify_all();
+  if (shared_.draining(lock)) shared_.changed.notify_all();
 }
 
-void Node::serve_chore(Lock& lock, Exchange& exchange) {
+void Server::serve_chore(Lock& lock, Exchange& exchange) {
   if (!exchange.answered) {
-    usual_chore_ >= long_chore ? hand_over(lock) : expect_relief(lock);
+    usual_chore_ >= long_chore ? crew_.hand_over(lock) : crew_.expect_relief(lock);
     const auto service = queues_.begin_service(lock, exchange.connection->origin, now());
     const Time began = service->began;
     if (exchange.operation == PENSTOCK_OPEN) {
@@ -114,18 +150,18 @@ void Node::serve_chore(Lock& lock, Exchange& exchange) {
     end_service(lock, service);
     usual_chore_ = average(usual_chore_, now() - began);
   }
-  account(exchange);
+  account(lock, exchange);
   reply(lock, exchange);
-  if (draining_) changed_.notify_all();
+  if (shared_.draining(lock)) shared_.changed.notify_all();
 }
 
-void Node::open(Lock& lock, Exchange& exchange) {
+void Server::open(Lock& lock, Exchange& exchange) {
   Connection& connection = *exchange.connection;
-  const bool full = connection.session->full(sessions_.limits());
+  const bool full = connection.session->full(shared_.sessions(lock).limits());
   lock.unlock();
   std::shared_ptr<OpenFile> file;
   Quota::Share share;
-  if (!full) share = descriptors_->take(connection.origin);
+  if (!full) share = shared_.descriptors->take(connection.origin);
   if (share) {
     file = open_file(exchange, roots_, numbers_, std::move(share));
   } else {
@@ -134,7 +170,7 @@ void Node::open(Lock& lock, Exchange& exchange) {
   lock.lock();
   if (file == nullptr) return;
   // Other connections of the session may have opened files meanwhile.
-  if (connection.session->full(sessions_.limits())) {
+  if (connection.session->full(shared_.sessions(lock).limits())) {
     exchange.result = -EMFILE;
     queues_.add_left(lock, {std::move(file)});
     return;
@@ -142,7 +178,7 @@ void Node::open(Lock& lock, Exchange& exchange) {
   exchange.result = connection.session->add(std::move(file));
 }
 
-void Node::close_file(Lock& lock, Exchange& exchange) {
+void Server::close_file(Lock& lock, Exchange& exchange) {
   std::shared_ptr<OpenFile> file = exchange.connection->session->remove(exchange.handle);
   if (file == nullptr) {
     exchange.result = -EBADF;
@@ -160,8 +196,8 @@ void Node::close_file(Lock& lock, Exchange& exchange) {
 }
 
 // A file of a session that ended.
-void Node::close_left_file(Lock& lock, std::shared_ptr<OpenFile> file) {
-  usual_chore_ >= long_chore ? hand_over(lock) : expect_relief(lock);
+void Server::close_left_file(Lock& lock, std::shared_ptr<OpenFile> file) {
+  usual_chore_ >= long_chore ? crew_.hand_over(lock) : crew_.expect_relief(lock);
   const auto service = queues_.begin_service(lock, file->origin(), now());
   lock.unlock();
   if (file.use_count() == 1) file->close();
@@ -170,7 +206,7 @@ void Node::close_left_file(Lock& lock, std::shared_ptr<OpenFile> file) {
   end_service(lock, service);
 }
 
-bool Node::client_gone(const Exchange& exchange, Time now) const {
+bool Server::client_gone(const Exchange& exchange, Time now) {
   const Connection& connection = *exchange.connection;
   if (connection.hung_up.load(std::memory_order_relaxed)) return true;
   if (now - exchange.doubtful_since < doubtful_after) return false;
@@ -179,25 +215,25 @@ bool Node::client_gone(const Exchange& exchange, Time now) const {
          (poll_socket.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
 }
 
-void Node::account(const Exchange& exchange) {
-  ++counts_.requests;
+void Server::account(const Lock& lock, const Exchange& exchange) {
+  ++shared_.counts(lock).requests;
   if (exchange.result < 0) {
-    ++counts_.errors;
+    ++shared_.counts(lock).errors;
     return;
   }
   const auto moved = static_cast<std::uint64_t>(exchange.result);
   switch (exchange.operation) {
     case PENSTOCK_READ:
-      ++counts_.reads;
-      counts_.read_bytes += moved;
+      ++shared_.counts(lock).reads;
+      shared_.counts(lock).read_bytes += moved;
       break;
     case PENSTOCK_WRITE:
-      ++counts_.writes;
-      counts_.write_bytes += moved;
+      ++shared_.counts(lock).writes;
+      shared_.counts(lock).write_bytes += moved;
       break;
     case PENSTOCK_FSYNC:
     case PENSTOCK_FDATASYNC:
-      ++counts_.syncs;
+      ++shared_.counts(lock).syncs;
       return;
     default:
       return;
@@ -205,23 +241,23 @@ void Node::account(const Exchange& exchange) {
   exchange.connection->group->bytes += moved;
 }
 
-void Node::drop(Exchange& exchange) {
+void Server::drop(const Lock& lock, Exchange& exchange) {
   Connection& connection = *exchange.connection;
-  ++counts_.dropped;
-  release(connection);
+  ++shared_.counts(lock).dropped;
+  intake_.release(lock, connection);
   connection.phase = Phase::idle;
   connection.hung_up = true;
-  doom(connection);
+  intake_.doom(lock, connection);
 }
 
 // The exchange is over: its connection takes the next request before the reply is on its way, for
 // that request may come before this thread is back from sending.
-void Node::reply(Lock& lock, Exchange& exchange) {
+void Server::reply(Lock& lock, Exchange& exchange) {
   Connection& connection = *exchange.connection;
   connection.reply = {PENSTOCK_WIRE_MAGIC, exchange.frame, exchange.result, 0, 0};
   if (exchange.operation == PENSTOCK_HELLO) {
     connection.reply.boot = boot_;
-    connection.reply.node = options_.id;
+    connection.reply.node = shared_.options.id;
   }
   const bool data = exchange.operation == PENSTOCK_READ && exchange.result > 0;
   ++connection.sending;
@@ -231,7 +267,7 @@ void Node::reply(Lock& lock, Exchange& exchange) {
   }
   const penstock_reply reply = connection.reply;
   std::shared_ptr<OpenFile> file = std::move(exchange.open_file);
-  release(connection);
+  intake_.release(lock, connection);
   connection.parser.next();
   connection.phase.store(Phase::idle, std::memory_order_release);
   lock.unlock();
@@ -239,82 +275,25 @@ void Node::reply(Lock& lock, Exchange& exchange) {
   const bool sent = connection.send(reply);
   lock.lock();
   --connection.sending;
-  if (!sent || connection.doomed) doom(connection);
-  if (draining_ && polling_) poke();
+  if (!sent || connection.doomed) intake_.doom(lock, connection);
+  if (shared_.draining(lock)) crew_.poke(lock);
 }
 
-void Node::reply_with_payload(Lock& lock, Connection& connection) {
+void Server::reply_with_payload(Lock& lock, Connection& connection) {
   connection.exchange.open_file.reset();
   connection.sent = 0;
   connection.to_send = sizeof connection.reply + static_cast<std::size_t>(connection.reply.result);
   connection.phase = Phase::replying;
   lock.unlock();
-  const bool alive = send_rest(connection);
+  const bool alive = connection.send_rest();
   lock.lock();
   --connection.sending;
   if (!alive || connection.sent == connection.to_send) {
-    finish_reply(connection);
-    if (!alive || connection.doomed) doom(connection);
+    intake_.finish_reply(lock, connection);
+    if (!alive || connection.doomed) intake_.doom(lock, connection);
     return;
   }
-  connection.since = now();
-  connection.unread = INT_MAX;
-  connection.stalled = true;
-  stalled_.push_back(&connection);
-  epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {.ptr = &connection}};
-  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.descriptor, &event);
-  if (polling_) poke();  // for its deadline
-}
-
-// Sends what the socket takes; false if the peer is gone.
-bool Node::send_rest(Connection& connection) {
-  while (connection.sent < connection.to_send) {
-    std::array<iovec, 2> parts{};
-    std::size_t count = 0;
-    const std::size_t head = sizeof connection.reply;
-    if (connection.sent < head) {
-      parts[count++] = {reinterpret_cast<std::byte*>(&connection.reply) + connection.sent,
-                        head - connection.sent};
-    }
-    const std::size_t data = std::max(connection.sent, head) - head;
-    parts[count++] = {connection.payload.data() + data, connection.to_send - head - data};
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    const ssize_t sent = ::sendmsg(connection.descriptor, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
-    connection.sent += static_cast<std::size_t>(sent);
-  }
-  return true;
-}
-
-// With the lock held: the data of a READ has gone out, or never will.
-void Node::finish_reply(Connection& connection) {
-  release(connection);
-  connection.parser.next();
-  connection.phase.store(Phase::idle, std::memory_order_release);
-  if (connection.input_waits.exchange(false)) {
-    resumed_.push_back(&connection);
-    if (polling_) poke();
-  }
-}
-
-// Memory that a request used.
-void Node::release(Connection& connection) {
-  connection.exchange.open_file.reset();
-  if (connection.payload_held == 0) return;
-  connection.group->payload -= std::exchange(connection.payload_held, 0);
-  connection.payload_share = {};
-  payloads_.give_back(std::move(connection.payload));
-  connection.payload = {};
-  if (parked_.empty()) return;
-  for (Connection* parked : parked_) {
-    parked->parked = false;
-    resumed_.push_back(parked);
-  }
-  parked_.clear();
-  if (polling_) poke();
+  intake_.stall(lock, connection);
 }
 
 }  // namespace penstock
