@@ -10,6 +10,8 @@ namespace {
 
 // Of one user.
 constexpr std::uint32_t calls_per_measurement = 8192;
+// Of a user who sends more than a round may have.
+constexpr Time pause_beside_others = 500'000;
 // Group ids of the scheduler: of jobs that the controller has not named, one for each user.
 constexpr std::uint64_t unnamed_jobs = std::uint64_t{1} << 62;
 // File numbers of the scheduler: those of carried requests are small.
@@ -23,12 +25,14 @@ Desk::Desk(Shared& shared, Queues& queues)
       processes_(std::make_shared<Quota>(shared.options.limits.processes)),
       permits_(std::make_shared<Quota>(shared.options.limits.permits)) {}
 
-void Desk::read() {
-  rounds_.read([](Caller& caller, CallerMessage& message) { return receive(caller, message); });
+void Desk::read(Time now) {
+  rounds_.read(now,
+               [](Caller& caller, CallerMessage& message) { return receive(caller, message); });
 }
 
 void Desk::act(const Lock& lock, Time now) {
-  rounds_.act([&](const CallerMessage& said, std::uint32_t& budget) {
+  const Time pause = queues_.has_several_users(lock, now) ? pause_beside_others : 0;
+  rounds_.act(now, pause, [&](const CallerMessage& said, std::uint32_t& budget) {
     return act_upon(lock, said, budget, now);
   });
 }

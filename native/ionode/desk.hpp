@@ -21,9 +21,9 @@ class Desk {
   void hear(Caller& caller) {
     if (!caller.leaving) rounds_.add(caller);
   }
-  // Whether something is left to be read or acted upon.
-  bool has_more() const { return !rounds_.empty(); }
-  void read();
+  // When something that is left is to be read or acted upon.
+  Time ready_at() const { return rounds_.ready_at(); }
+  void read(Time now);
 
   // With the lock, the poller.
   void act(const Lock& lock, Time now);

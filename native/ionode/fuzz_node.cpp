@@ -28,6 +28,7 @@ constexpr std::uint32_t usual_bytes = 8 << 10;
 constexpr rlim_t largest_file = 1 << 20;
 constexpr std::size_t most_connections = 4;
 constexpr int cases_between_counts = 4096;
+constexpr Time millisecond = 1'000'000;
 
 // Without pipes: a sanitizer talks through some to the program that names functions for it.
 int open_descriptors() {
@@ -310,10 +311,10 @@ class Rehearsal {
   }
 
   void go_round() {
-    while (!!node_->desk_.has_more()) {
-      node_->desk_.read();
+    for (Time now = penstock::now(); node_->desk_.ready_at() != never; now += millisecond) {
+      node_->desk_.read(now);
       Lock lock(node_->shared_.mutex);
-      node_->desk_.act(lock, now());
+      node_->desk_.act(lock, now);
     }
   }
 
@@ -474,7 +475,7 @@ class Rehearsal {
     CHECK(node_->desk_.callers_.empty());
     CHECK(node_->shared_.descriptors->taken() == 0 && node_->desk_.processes_->taken() == 0);
     CHECK(node_->desk_.permits_->taken() == 0 && node_->intake_.memory_->taken() == 0);
-    CHECK(node_->shared_.strangers(lock).empty() && !node_->desk_.has_more() &&
+    CHECK(node_->shared_.strangers(lock).empty() && node_->desk_.ready_at() == never &&
           node_->intake_.stalled_.empty());
     CHECK(node_->intake_.parked_.empty() && node_->intake_.doomed_.empty());
     CHECK(node_->queues_.empty(lock));

@@ -82,16 +82,16 @@ Time Poller::poll(Lock& lock) {
   const Time until = deadline(lock, before);
   crew_.sleeps_until(lock, until);
   const std::vector<Connection*> resumed = intake_.take_resumed(lock);
-  const bool more = !resumed.empty() || desk_.has_more();
+  const Time next = resumed.empty() ? std::min(until, desk_.ready_at()) : 0;
   lock.unlock();
 
   std::array<epoll_event, events_at_once> events;
-  const auto there = epoll_.wait(events, before, more ? 0 : until);
+  const auto there = epoll_.wait(events, before, next);
   const Time after = now();
   for (const epoll_event& event : there) handle(event);
   // After what epoll reported, for it may have reported the same.
   for (Connection* connection : resumed) intake_.resume(*connection);
-  desk_.read();
+  desk_.read(after);
 
   lock.lock();
   intake_.arrive(lock, before, after);

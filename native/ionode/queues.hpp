@@ -62,6 +62,10 @@ class Queues {
   std::shared_ptr<OpenFile> take_left_file(const Lock&);
   Batch take(const Lock&, Time now);
   std::size_t size(const Lock&) const { return scheduler_->size(); }
+  // That have requests, or had some just now.
+  bool has_several_users(const Lock&, Time now) const {
+    return scheduler_->parts(settings_.depth, now).users > 1;
+  }
 
   // A call has a place in service until it returns or hangs. What its origin asks for besides waits
   // as soon as as many of its calls hang as there are places: the threads that it keeps are

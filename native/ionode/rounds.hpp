@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "peer.hpp"
+#include "scheduler.hpp"
 
 namespace penstock {
 
@@ -25,6 +26,12 @@ class Rounds {
   static constexpr std::uint32_t calls = 512;  // of its pages
 
   bool empty() const { return by_origin_.empty(); }
+  // When the next round has something to do.
+  Time ready_at() const {
+    Time first = never;
+    for (const auto& [origin, of_origin] : by_origin_) first = std::min(first, of_origin.next);
+    return first;
+  }
 
   // Its socket has something to be read.
   void add(Client& client) {
@@ -37,8 +44,9 @@ class Rounds {
   // Reads one message of each client in turn. `receive(client, message)` is false if it has no
   // more.
   template <class Receive>
-  void read(const Receive& receive) {
+  void read(Time now, const Receive& receive) {
     for (auto& [origin, of_origin] : by_origin_) {
+      if (now < of_origin.next) continue;
       for (std::size_t k = of_origin.said.size(); k < messages && !of_origin.readable.empty();
            ++k) {
         Client& client = *of_origin.readable.front();
@@ -55,9 +63,12 @@ class Rounds {
 
   // Acts upon what was read. `act(message, calls)` takes the calls that it reads from the budget;
   // it is false if that did not suffice, and goes on with the same message in the next round.
+  // An origin that leaves something to be done pauses, so that it does not take all of a processor.
   template <class Act>
-  void act(const Act& act) {
+  void act(Time now, Time pause, const Act& act) {
     for (auto& [origin, of_origin] : by_origin_) {
+      if (now < of_origin.next) continue;
+      of_origin.next = now + pause;
       std::uint32_t left = calls;
       while (!of_origin.said.empty() && act(of_origin.said.front(), left)) {
         of_origin.said.pop_front();
@@ -78,6 +89,7 @@ class Rounds {
   struct OfOrigin {
     std::deque<Client*> readable;
     std::deque<Message> said;
+    Time next = 0;  // its next round
   };
   std::unordered_map<Origin, OfOrigin> by_origin_;
 };

@@ -34,14 +34,14 @@ struct Message {
 
 using Desk = Rounds<Client, Message>;
 
-void round(Desk& desk) {
-  desk.read([](Client& client, Message& message) {
+void round(Desk& desk, Time now = 0, Time pause = 0) {
+  desk.read(now, [](Client& client, Message& message) {
     if (client.messages == 0) return false;
     --client.messages;
     message = {&client};
     return true;
   });
-  desk.act([](const Message& message, std::uint32_t& budget) {
+  desk.act(now, pause, [](const Message& message, std::uint32_t& budget) {
     Client& client = *message.client;
     const std::uint32_t taken = std::min(client.calls - client.known, budget);
     budget -= taken;
@@ -102,9 +102,25 @@ void who_is_stopped_is_not_read() {
   CHECK(first.answered == 0 && second.answered == 5 && desk.empty());
 }
 
+// Beside others a flood is read now and then, and they are read at once.
+void a_flood_pauses() {
+  constexpr Time pause = 500;
+  Desk desk;
+  Client hostile{user(1), 1000};
+  desk.add(hostile);
+  for (Time now = 0; now < 10 * pause; now += pause / 10) {
+    Client honest{user(2), 1};
+    desk.add(honest);
+    round(desk, now, pause);
+    CHECK(honest.answered == 1 && hostile.answered == Desk::messages * (1 + now / pause));
+    CHECK(desk.ready_at() == (1 + now / pause) * pause);
+  }
+}
+
 }  // namespace
 
 int main() {
+  a_flood_pauses();
   a_flood_costs_its_own_user();
   calls_are_read_in_slices();
   connections_of_a_user_take_turns();
