@@ -79,7 +79,7 @@ COUNTER_CASES ?= 10000
 HTTP_CASES ?= 5000
 IO_NODE_CASES ?= 10
 FUZZ_frames := fuzz_frames
-FUZZ_node := caller callers calls connection intake node permits polling privileges serving schedulers fuzz_node
+FUZZ_node := caller calls connection crew desk epoll intake listeners node permits poller privileges queues requests schedulers server shared fuzz_node
 FUZZ_FLAGS := -max_len=1024 -print_final_stats=1 -verbosity=0 -artifact_prefix=build/fuzz/
 
 fuzz: $(VENV)/ready-test build/fuzz/frames build/fuzz/node

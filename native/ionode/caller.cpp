@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstring>
 
 namespace penstock {
@@ -32,6 +33,24 @@ bool peer_user(int descriptor, uid_t& uid) {
   socklen_t length = sizeof peer;
   if (::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
   uid = peer.uid;
+  return true;
+}
+
+bool receive(Caller& caller, CallerMessage& into) {
+  into.client = &caller;
+  into.what = CallerMessage::What::said;
+  iovec part{&into.hello, sizeof into.hello};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  ssize_t got = -1;
+  do {
+    got = ::recvmsg(caller.descriptor, &message, MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+  into.bytes = got > 0 ? static_cast<std::size_t>(got) : 0;
+  if (got <= 0) into.what = CallerMessage::What::gone;
+  if ((message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0) into.bytes = 1;
   return true;
 }
 

@@ -63,7 +63,30 @@ struct Caller : Peer {
   std::unordered_map<std::uint64_t, Stream> streams;
   std::uint64_t observed = 0;  // the interval in which it was last counted
   std::uint32_t queued = 0;    // permits
+  bool readable = false;       // waits for its turn to be read
+  bool leaving = false;        // is read no more; what its threads did last is not all known yet
 };
+
+// What a client said.
+struct CallerMessage {
+  enum class What : std::uint8_t {
+    said,
+    gone,  // the client has ended its connection
+    left,  // ours: of a client that is not heard any more, behind all that it said
+  };
+
+  Caller* client;
+  What what = What::said;
+  std::size_t bytes = 0;
+  union {
+    penstock_permit_hello hello;
+    penstock_permit_message message;
+  };
+};
+
+// The next message of its socket; false: there is none now. What is no message of ours, or brings a
+// descriptor along, which the kernel closes, is of one byte.
+bool receive(Caller& caller, CallerMessage& message);
 
 // A page to share with a client, and its descriptor, -1 if none is to be had: of memory that cannot
 // shrink, so that nothing that the client does to it ends this process.

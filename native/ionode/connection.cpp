@@ -2,10 +2,35 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
 namespace penstock {
 
 bool Connection::send(const penstock_reply& reply) const {
   return ::send(descriptor, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof reply;
+}
+
+bool Connection::send_rest() {
+  while (sent < to_send) {
+    std::array<iovec, 2> parts{};
+    std::size_t count = 0;
+    const std::size_t head = sizeof reply;
+    if (sent < head) {
+      parts[count++] = {reinterpret_cast<std::byte*>(&reply) + sent, head - sent};
+    }
+    const std::size_t data = std::max(sent, head) - head;
+    parts[count++] = {payload.data() + data, to_send - head - data};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = count;
+    const ssize_t taken = ::sendmsg(descriptor, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (taken < 0 && errno == EINTR) continue;
+    if (taken < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    sent += static_cast<std::size_t>(taken);
+  }
+  return true;
 }
 
 Mapping Payloads::take() {

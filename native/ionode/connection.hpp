@@ -104,6 +104,9 @@ struct Connection : Peer {
   // belongs to the exchange.
   bool send(const penstock_reply& reply) const;
 
+  // Sends what the socket takes of a reply with data; false if the peer is gone.
+  bool send_rest();
+
   bool quiet() const { return phase == Phase::idle && sending == 0; }
 };
 

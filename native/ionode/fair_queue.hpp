@@ -54,16 +54,23 @@ class FairQueue final : public Scheduler {
     count(group);
   }
 
+  // How a group stands.
+  struct Standing {
+    double weight;
+    std::uint32_t in_service;  // batches
+    bool waits;
+    Time last_request;  // when it arrived
+  };
+
   Batch take(Time now) override {
-    return take_first([now](Scheduler& of_group, bool) { return of_group.take(now); });
+    return take_first([now](Scheduler& of_group, const Standing&) { return of_group.take(now); });
   }
 
-  // What the first group with something for `take(its scheduler, whether it has batches in
-  // service)` gives.
+  // What the first group with something for `take(its scheduler, how it stands)` gives.
   template <class Take>
   Batch take_first(const Take& take) {
     for (std::size_t k = 0; k < backlogged_.size(); ++k) {
-      Batch batch = take(*backlogged_[k]->scheduler, backlogged_[k]->in_service > 0);
+      Batch batch = take(*backlogged_[k]->scheduler, backlogged_[k]->standing());
       if (batch.empty()) continue;
       charge(k, batch);
       return batch;
@@ -73,8 +80,9 @@ class FairQueue final : public Scheduler {
 
   // Of groups that have nothing in service, for a place beyond those there are.
   Batch take_of_unserved(Time now) {
-    return take_first(
-        [now](Scheduler& of_group, bool served) { return served ? Batch() : of_group.take(now); });
+    return take_first([now](Scheduler& of_group, const Standing& stands) {
+      return stands.in_service > 0 ? Batch() : of_group.take(now);
+    });
   }
 
   // Since when one of those groups waits, or never.
@@ -132,6 +140,14 @@ class FairQueue final : public Scheduler {
   Scheduler* scheduler_of(std::uint64_t id) const {
     const auto entry = groups_.find(id);
     return entry == groups_.end() ? nullptr : entry->second.scheduler.get();
+  }
+  // Calls `each(standing, scheduler)` for the groups that have requests, waiting or in service, or
+  // had some since a time.
+  template <class Each>
+  void for_each_active(Time since, const Each& each) const {
+    for (const auto& [id, group] : groups_) {
+      if (group.active() || group.last_request >= since) each(group.standing(), *group.scheduler);
+    }
   }
   // Calls `each(id, scheduler)` for the groups in memory.
   template <class Each>
@@ -209,6 +225,7 @@ class FairQueue final : public Scheduler {
 
     bool active() const { return waiting > 0 || in_service > 0; }
     double load() const { return in_service / weight; }
+    Standing standing() const { return {weight, in_service, waiting > 0, last_request}; }
   };
 
   bool concurrency() const { return settings_.shares == Shares::concurrency; }

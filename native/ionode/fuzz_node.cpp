@@ -28,6 +28,7 @@ constexpr std::uint32_t usual_bytes = 8 << 10;
 constexpr rlim_t largest_file = 1 << 20;
 constexpr std::size_t most_connections = 4;
 constexpr int cases_between_counts = 4096;
+constexpr Time millisecond = 1'000'000;
 
 // Without pipes: a sanitizer talks through some to the program that names functions for it.
 int open_descriptors() {
@@ -119,8 +120,8 @@ class Rehearsal {
     NodeOptions options;
     options.limits = {3, 3, 32 << 10, 3, 8, 4, 6, 64 << 10, 16};
     node_ = std::make_shared<Node>(options);
-    node_->roots_.push_back({folder_, ::open(folder_.c_str(), O_PATH | O_CLOEXEC)});
-    node_->token_ = std::string(PENSTOCK_TOKEN_BYTES, 't');
+    node_->server_.add_root({folder_, ::open(folder_.c_str(), O_PATH | O_CLOEXEC)});
+    node_->intake_.require(std::string(PENSTOCK_TOKEN_BYTES, 't'));
     null_ = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     baseline_ = open_descriptors();
   }
@@ -252,15 +253,15 @@ class Rehearsal {
   }
 
   void connect(Process& process, std::uint8_t user) {
-    Quota::Share share = node_->descriptors_->take(origin(user));
+    Quota::Share share = node_->shared_.descriptors->take(origin(user));
     if (!share) return;
     std::array<int, 2> pair{};
     CHECK(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) ==
           0);
-    auto caller = std::make_unique<Caller>(pair[0], user % 2, origin(user), std::move(share));
-    process = {pair[1], caller.get(), nullptr};
-    node_->strangers_.push_back({caller.get(), origin(user), now()});
-    node_->callers_.emplace(caller.get(), std::move(caller));
+    const Lock lock(node_->shared_.mutex);
+    Caller& caller = node_->desk_.let_in(lock, pair[0], user % 2, origin(user), std::move(share));
+    process = {pair[1], &caller, nullptr};
+    node_->poller_.add_stranger(lock, caller, origin(user));
   }
 
   void send(Process& process, const void* data, std::size_t length, bool pass) {
@@ -280,7 +281,7 @@ class Rehearsal {
       std::memcpy(CMSG_DATA(header), &null_, sizeof null_);
     }
     ::sendmsg(process.peer, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    read_messages(process, EPOLLIN);
+    read_messages(process);
   }
 
   void take_page(Process& process) {
@@ -303,19 +304,23 @@ class Rehearsal {
     process.page = static_cast<penstock_permit_page*>(address);
   }
 
-  void read_messages(Process& process, std::uint32_t events) {
-    node_->received_.clear();
-    node_->read_messages(*process.caller, events);
-    {
-      Node::Lock lock(node_->mutex_);
-      for (const auto& received : node_->received_) node_->act_upon(received, now());
-    }
+  void read_messages(Process& process) {
+    node_->desk_.hear(*process.caller);
+    go_round();
     tidy();
+  }
+
+  void go_round() {
+    for (Time now = penstock::now(); node_->desk_.ready_at() != never; now += millisecond) {
+      node_->desk_.read(now);
+      Lock lock(node_->shared_.mutex);
+      node_->desk_.act(lock, now);
+    }
   }
 
   void hang_up(Process& process) {
     ::close(std::exchange(process.peer, -1));
-    read_messages(process, EPOLLIN | EPOLLHUP);
+    read_messages(process);
   }
 
   void forget(Process& process) {
@@ -328,14 +333,14 @@ class Rehearsal {
   }
 
   void connect(End& end, std::uint8_t host) {
-    Quota::Share share = node_->descriptors_->take(origin(host));
+    Quota::Share share = node_->shared_.descriptors->take(origin(host));
     if (!share) return;
     std::array<int, 2> pair{};
     CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) == 0);
-    auto connection = std::make_unique<Connection>(pair[0], origin(host), std::move(share));
-    end = {pair[1], connection.get()};
-    node_->strangers_.push_back({connection.get(), origin(host), now()});
-    node_->connections_.emplace(connection.get(), std::move(connection));
+    const Lock lock(node_->shared_.mutex);
+    Connection& connection = node_->intake_.let_in(lock, pair[0], origin(host), std::move(share));
+    end = {pair[1], &connection};
+    node_->poller_.add_stranger(lock, connection, origin(host));
   }
 
   void hello(End& end, Bytes& bytes) {
@@ -394,31 +399,27 @@ class Rehearsal {
   }
 
   void input(Connection& connection, std::uint32_t events) {
-    node_->arrivals_.clear();
-    node_->input(connection, events);
-    Node::Lock lock(node_->mutex_);
-    node_->handed_over_ = true;  // no other thread is woken
-    for (const auto& arrival : node_->arrivals_) {
-      node_->arrive(*arrival.connection, arrival.outcome, now(), now());
-    }
+    node_->intake_.input(connection, events);
+    const Lock lock(node_->shared_.mutex);
+    node_->crew_.handed_over_ = true;  // no other thread is woken
+    node_->intake_.arrive(lock, now(), now());
   }
 
   void serve() {
     {
-      Node::Lock lock(node_->mutex_);
-      node_->handed_over_ = true;
-      node_->make_room(now());
-      node_->held_until_ = 0;  // by the clock of a busy machine
+      Lock lock(node_->shared_.mutex);
+      node_->crew_.handed_over_ = true;
+      node_->queues_.make_room(lock, now());
       bool served = false;
       while (node_->serve_next(lock)) served = true;
-      if (!served && node_->stalled_.empty() && node_->resumed_.empty()) return;
+      if (!served && node_->intake_.stalled_.empty() && node_->intake_.resumed_.empty()) return;
     }
     for (End& end : ends_) {
       if (end.peer < 0) continue;
       take_replies(end);
       if (end.connection->stalled) input(*end.connection, EPOLLOUT);
     }
-    std::vector<Connection*> resumed = std::exchange(node_->resumed_, {});
+    std::vector<Connection*> resumed = std::exchange(node_->intake_.resumed_, {});
     for (Connection* connection : resumed) {
       if (connection->phase == Phase::idle) input(*connection, EPOLLIN);
     }
@@ -440,15 +441,16 @@ class Rehearsal {
 
   // Closes whom the node would close, and forgets those.
   void tidy() {
-    Node::Lock lock(node_->mutex_);
-    node_->close_doomed(lock);
-    node_->close_doomed_callers(lock);
+    go_round();
+    Lock lock(node_->shared_.mutex);
+    node_->poller_.close_doomed(lock);
     for (Process& process : processes_) {
-      if (process.caller == nullptr || node_->callers_.contains(process.caller)) continue;
+      if (process.caller == nullptr || node_->desk_.callers_.contains(process.caller)) continue;
       forget(process);
     }
     for (End& end : ends_) {
-      if (end.connection == nullptr || node_->connections_.contains(end.connection)) continue;
+      if (end.connection == nullptr || node_->intake_.connections_.contains(end.connection))
+        continue;
       if (end.peer >= 0) ::close(end.peer);
       end = {};
     }
@@ -468,15 +470,17 @@ class Rehearsal {
     serve();
     tidy();
     const Measurement left = node_->measure();
+    const Lock lock(node_->shared_.mutex);
     CHECK(left.connections == 0 && left.sessions == 0 && left.files == 0 && left.queued == 0);
-    CHECK(node_->callers_.empty() && node_->permits_.held() == 0);
-    CHECK(node_->descriptors_->taken() == 0 && node_->processes_->taken() == 0);
-    CHECK(node_->permits_quota_->taken() == 0 && node_->memory_->taken() == 0);
-    CHECK(node_->services_.empty() && node_->held_back_.empty() && node_->hanging_.empty());
-    CHECK(node_->strangers_.empty() && node_->stalled_.empty() && node_->parked_.empty());
-    CHECK(node_->doomed_.empty() && node_->chores_.empty() && node_->left_files_.empty());
-    CHECK(node_->in_service_ == 0);
-    for (const auto& [key, group] : node_->sessions_.groups()) CHECK(group->payload == 0);
+    CHECK(node_->desk_.callers_.empty());
+    CHECK(node_->shared_.descriptors->taken() == 0 && node_->desk_.processes_->taken() == 0);
+    CHECK(node_->desk_.permits_->taken() == 0 && node_->intake_.memory_->taken() == 0);
+    CHECK(node_->shared_.strangers(lock).empty() && node_->desk_.ready_at() == never &&
+          node_->intake_.stalled_.empty());
+    CHECK(node_->intake_.parked_.empty() && node_->intake_.doomed_.empty());
+    CHECK(node_->queues_.empty(lock));
+    for (const auto& [key, group] : node_->shared_.sessions(lock).groups())
+      CHECK(group->payload == 0);
   }
 
   std::shared_ptr<Node> node_;

@@ -1,49 +1,38 @@
-// An I/O node: threads take turns at one epoll, read requests, and serve the batches that the
-// scheduler returns. Clients of this host ask for permission and make their calls themselves;
-// those of other hosts send their data, and threads of the node make the calls.
+// An I/O node. Clients of this host ask for permission and make their calls themselves; those of
+// other hosts send their data, and threads of the node make the calls.
 //
-// One thread polls. It serves short requests itself, without waking another thread, and hands
-// polling over before a long one. One of the idle threads, the relief, looks after two milliseconds
-// whether a request that should have been short keeps the poller away. An idle node has no periodic
-// wakeups.
+// Its parts, and what guards them:
+//
+//   Shared   options, the lock, counts, sessions        the lock, by Guarded
+//   Queues   what waits, and who has the places         the lock
+//   Crew     the threads, and which of them polls       the lock
+//   Desk     clients of this host                       the lock; `read` and `hear`: the poller
+//   Intake   clients of other hosts                     the lock; `input` and `resume`: the poller
+//   Server   calls, replies, grants                     the lock, released for calls and replies
+//   Poller   sockets that come, say something and go    one thread at a time, as Crew says
+//   Epoll    what the kernel watches                    the kernel's
+//
+// One lock, for each request changes several of them. Methods that want it held take it.
 
 #pragma once
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <list>
+#include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
-#include "caller.hpp"
-#include "calls.hpp"
-#include "connection.hpp"
+#include "crew.hpp"
+#include "desk.hpp"
+#include "epoll.hpp"
+#include "intake.hpp"
 #include "observer.hpp"
-#include "sessions.hpp"
-#include "user_queue.hpp"
+#include "poller.hpp"
+#include "queues.hpp"
+#include "server.hpp"
+#include "shared.hpp"
 
 namespace penstock {
-
-struct Counts {
-  std::uint64_t requests = 0;
-  std::uint64_t reads = 0;
-  std::uint64_t writes = 0;
-  std::uint64_t syncs = 0;
-  std::uint64_t read_bytes = 0;
-  std::uint64_t write_bytes = 0;
-  std::uint64_t batches = 0;
-  std::uint64_t aggregated = 0;
-  std::uint64_t errors = 0;
-  std::uint64_t refused = 0;
-  std::uint64_t dropped = 0;
-};
 
 struct Measurement {
   Counts counts;
@@ -56,26 +45,9 @@ struct Measurement {
   std::map<std::string, std::uint64_t> in_service;  // batches, by group
 };
 
-struct NodeOptions {
-  std::uint64_t id = 0;
-  bool all_users = false;  // of this host
-  Limits limits;
-  Settings settings;
-  std::uint64_t stripe_size = 1 << 20;
-  Time patience = 30'000'000'000;  // with a client that does not read its reply
-};
-
-// User ids that a user's containers may run as.
-struct SubordinateIds {
-  uid_t first;
-  uid_t count;
-  uid_t owner;
-};
-
-class Node : public std::enable_shared_from_this<Node> {
+class Node : public std::enable_shared_from_this<Node>, private Work {
  public:
   explicit Node(const NodeOptions& options);
-  ~Node();
 
   void listen_unix(const std::string& path);
   // On a numeric address; returns the port.
@@ -100,190 +72,23 @@ class Node : public std::enable_shared_from_this<Node> {
 
  private:
   friend class Rehearsal;  // the fuzzer's: a node driven by hand, without threads
-  using Lock = std::unique_lock<std::mutex>;
-  enum class Outcome : std::uint8_t {
-    frame,
-    wrong,
-    gone,
-    early,     // input while a reply with data is on its way
-    progress,  // of a stalled reply
-    sent,      // the rest of a stalled reply
-  };
-
-  // Threads: node.cpp.
-  void spawn();
   void work();
   void confine() const;
-  void follow(Lock& lock);
-  void watch(Lock& lock);
-  void hand_over();
-  void expect_relief();
-  bool long_to_serve(const Batch& batch) const;
-  void poke();
-  bool has_room() const { return in_service_ + permits_.held() < settings_.depth; }
-  Time beyond_depth_at() const;
-  void set_hanging_aside(Time now);
-  Time hangs_at() const;
+  bool serve_next(Lock& lock) override { return server_.serve_next(lock); }
+  Time poll(Lock& lock) override { return poller_.poll(lock); }
+  bool is_ready_before(const Lock& lock, Time until) const override;
+  std::size_t most_threads(const Lock& lock) const override;
 
-  // Serving: serving.cpp.
-  // A call under way, or several of one batch.
-  struct Service {
-    Origin origin;
-    Time began;
-    bool hangs = false;  // its place was given to others
-  };
-  std::list<Service>::iterator begin_service(const Origin& origin);
-  void end_service(std::list<Service>::iterator service);
-  bool is_held_back(const Origin& origin) const;
-  void hold_back(const Batch& batch);
-  void queue_again(const Origin& origin);
-  Batch take(Time now);
-  bool serve_next(Lock& lock);
-  void returned();
-  void serve_batch(Lock& lock, const Batch& batch);
-  void serve_chore(Lock& lock, Exchange& exchange);
-  void open(Lock& lock, Exchange& exchange);
-  void close_file(Lock& lock, Exchange& exchange);
-  bool client_gone(const Exchange& exchange, Time now) const;
-  void account(const Exchange& exchange);
-  void reply(Lock& lock, Exchange& exchange);
-  void drop(Exchange& exchange);
-  void reply_with_payload(Lock& lock, Connection& connection);
-  bool send_rest(Connection& connection);
-  void finish_reply(Connection& connection);
-  void release(Connection& connection);
-  void close_left_file(Lock& lock);
-
-  // Polling: polling.cpp.
-  void poll(Lock& lock);
-  void make_room(Time now);
-  Time poll_deadline(Time now) const;
-  void accept_clients(int listener);
-  void welcome(int listener, int descriptor);
-  void bound_strangers(const Origin& origin);
-  uid_t owner_of(uid_t uid) const;
-  void input(Connection& connection, std::uint32_t events);
-  void read(Connection& connection);
-  static ssize_t receive(Connection& connection);
-  Parser::Step place_payload(Connection& connection);
-  void arrive(Connection& connection, Outcome outcome, Time before, Time now);
-  void end_stall(Connection& connection);
-  void doom(Connection& connection);
-  void close_doomed(Lock& lock);
-  void expire(Time now);
-
-  // Clients of this host: callers.cpp.
-  struct Received {
-    Caller* caller;
-    std::size_t bytes;  // 0: it has gone
-    union {
-      penstock_permit_hello hello;
-      penstock_permit_message message;
-    };
-  };
-  void read_messages(Caller& caller, std::uint32_t events);
-  void act_upon(const Received& received, Time now);
-  bool greet(Caller& caller, const penstock_permit_hello& hello);
-  void grant(const Batch& batch);
-  void collect(Permit& permit);
-  void collect_all();
-  void doom(Caller& caller);
-  void close_doomed_callers(Lock& lock);
-  CreditRules credit_rules() const;
-  std::uint64_t share_of(const Group& group) const;
-
-  // From frames to exchanges: intake.cpp.
-  void begin(Connection& connection, Time before, Time now);
-  bool greet(Connection& connection);
-  void begin_open(Connection& connection);
-  void begin_transfer(Connection& connection);
-
-  std::uint32_t server_of(const Exchange& exchange) const;
-  std::string public_name(const Group& group) const;
-  bool is_known(const Group& group) const;
-  void weigh_group(Group& group);
-
-  // Set before the threads start.
-  const NodeOptions options_;
-  std::uint64_t boot_ = 0;
-  uid_t own_uid_;
-  std::string token_;
-  std::vector<Root> roots_;
-  std::shared_ptr<FileNumbers> numbers_ = std::make_shared<FileNumbers>();
-  // What no user of this host and no other host may take alone.
-  std::shared_ptr<Quota> descriptors_;
-  std::shared_ptr<Quota> processes_;
-  std::shared_ptr<Quota> permits_quota_;
-  std::shared_ptr<Quota> memory_;
-  Payloads payloads_;
-  int epoll_ = -1;
-  int poke_ = -1;
-  int reserve_ = -1;  // given up for a moment when descriptors have run out
-
-  std::mutex mutex_;
-  std::condition_variable followers_;
-  std::condition_variable relief_;
-  std::condition_variable changed_;  // connections or threads went
-  Settings settings_;
-  std::uint64_t stripe_size_;
-  StripeMap stripes_;  // of files whose layout the file system does not report
-  std::map<std::string, double> weights_;
-  std::vector<SubordinateIds> subordinate_ids_;
-  std::unique_ptr<UserQueue> scheduler_;
-  Permits permits_;
-  std::deque<Exchange*> chores_;  // opens, closes, and what is answered without a call
-  std::vector<std::shared_ptr<OpenFile>> left_files_;  // of sessions that ended
-  Sessions sessions_;
-  Counts counts_;
-  Observer observer_;
-  std::map<int, Transport> listeners_;
-  std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
-  std::unordered_map<Caller*, std::unique_ptr<Caller>> callers_;
-  std::vector<Caller*> doomed_callers_;
-  struct Stranger {
-    Peer* peer;
-    Origin origin;
-    Time since;
-  };
-  std::list<Stranger> strangers_;  // who have not said who they are, in order of arrival
-  std::list<Connection*> stalled_;
-  std::vector<Connection*> doomed_;
-  std::vector<Connection*> resumed_;  // to be read from although epoll reports no event
-  std::list<Connection*> parked_;
-
+  Shared shared_;
+  Epoll epoll_;
+  Queues queues_;
+  Crew crew_;
+  Desk desk_;
+  Intake intake_;
+  Server server_;
+  Poller poller_;
   bool started_ = false;
   bool confined_ = false;
-  bool draining_ = false;
-  bool stopping_ = false;
-  std::atomic<std::uint64_t> dirty_window_;  // a copy of the settings', read without the lock
-  std::uint32_t threads_ = 0;
-  std::uint32_t in_service_ = 0;  // without those that hang
-  std::list<Service> services_;   // by their begin
-  std::unordered_map<Origin, std::uint32_t> hanging_;
-  std::unordered_map<Origin, std::vector<Exchange*>> held_back_;  // of origins whose calls hang
-  Time returned_at_ = 0;                                          // a place
-  std::uint64_t releases_ = 0;                                    // of permits, then
-  Time held_until_ = 0;          // nothing is taken from the scheduler before
-  std::uint32_t returning_ = 0;  // clients that are waited for
-  std::uint32_t idle_ = 0;
-  bool polling_ = false;
-  bool handed_over_ = false;  // a thread was woken, or started, to take over polling
-  bool watching_ = false;     // there is a relief
-  bool relief_asleep_ = false;
-  Time unattended_since_ = 0;
-  Time poll_until_ = 0;
-  std::uint64_t polls_ = 0;
-  std::uint32_t served_since_poll_ = 0;
-  std::uint32_t usual_chore_ = 0;  // nanoseconds, moving average
-
-  struct Arrival {
-    Connection* connection;
-    Outcome outcome;
-  };
-  std::vector<Arrival> arrivals_;   // the poller's
-  std::vector<Received> received_;  // the poller's
 };
-
-Time now();
 
 }  // namespace penstock

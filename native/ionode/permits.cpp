@@ -130,7 +130,8 @@ void Permits::grant(const Batch& batch, const CreditRules& rules, UserQueue& que
     permit.allowance = bytes;
     permit.calls = calls;
     permit.seen = load(permit.page->calls_made);
-    permit.since = now;
+    permit.since = permit.granted = now;
+    permit.owed_since = never;
     permit.until = now + lasts;
     if (permit.metered && bytes > permit.bytes) queue.charge(permit, bytes - permit.bytes);
     answer(permit, permit.metered ? PENSTOCK_METERED : 0, calls, bytes, permit.until);
@@ -145,7 +146,7 @@ bool Permits::take_back(Permit& permit, UserQueue& queue, Time now) {
   return true;
 }
 
-void Permits::recall(UserQueue& queue, Time now) {
+void Permits::recall(const CreditRules& rules, UserQueue& queue, Time now) {
   contended_until_ = now + contention_lasts;
   // `release` takes out of the set.
   const std::vector<Permit*> holders(held_.begin(), held_.end());
@@ -153,6 +154,34 @@ void Permits::recall(UserQueue& queue, Time now) {
     if (permit->scarce_since == never) permit->scarce_since = now;
     if (!permit->metered) take_back(*permit, queue, now);
   }
+  const UserQueue::Parts parts = queue.parts(rules.places, now);
+  if (parts.wanted && held_.size() >= rules.places) recall_parts(parts, queue, now);
+}
+
+// What a user holds beyond its part, the longest held first. The calls of those that are not given
+// back are that user's own hanging ones: their places are others' at once.
+void Permits::recall_parts(const UserQueue::Parts& parts, UserQueue& queue, Time now) {
+  std::unordered_map<uid_t, std::vector<Permit*>> by_user;
+  for (Permit* permit : held_) by_user[permit->uid].push_back(permit);
+  for (auto& [user, permits] : by_user) {
+    const std::size_t part = parts.of(queue.weight(user));
+    if (permits.size() <= part) continue;
+    std::sort(permits.begin(), permits.end(),
+              [](const Permit* a, const Permit* b) { return a->granted < b->granted; });
+    permits.resize(permits.size() - part);
+    for (Permit* permit : permits) {
+      if (permit->owed_since == never) permit->owed_since = now;
+      if (!take_back(*permit, queue, now) && now >= permit->owed_since + returns_within)
+        set_aside(*permit, queue, now);
+    }
+  }
+}
+
+void Permits::set_aside(Permit& permit, UserQueue& queue, Time now) {
+  charge_for_place(permit, queue, now);
+  held_.erase(&permit);
+  permit.state = Permit::State::hanging;
+  ++hanging_[permit.uid];
 }
 
 Time Permits::look_at(bool places_taken) const {
@@ -182,26 +211,23 @@ void Permits::look(bool places_taken, UserQueue& queue, Time now) {
     if (load(permit->page->in_call) == 0) {
       take_back(*permit, queue, now);
     } else if (over || now - permit->since >= hangs_after) {
-      charge_for_place(*permit, queue, now);
-      held_.erase(permit);
-      permit->state = Permit::State::hanging;
-      ++hanging_[permit->uid];
+      set_aside(*permit, queue, now);
     }
   }
 }
 
-std::uint64_t Permits::collect(Permit& permit,
-                               const std::function<void(const Called&)>& each) const {
+bool Permits::collect(Permit& permit, std::uint32_t& budget,
+                      const std::function<void(const Called&)>& each) {
   penstock_permit& page = *permit.page;
   const std::uint64_t made = load(page.calls_made, std::memory_order_acquire);
   const std::uint64_t most = std::min<std::uint64_t>(permit.calls, PENSTOCK_CALLS_KEPT);
-  std::uint64_t lost = 0;
-  if (made - permit.collected > most) {
-    lost = made - permit.collected - most;
-    permit.collected = made - most;
-  }
-  permit.calls -= static_cast<std::uint32_t>(made - permit.collected);
-  for (; permit.collected != made; ++permit.collected) {
+  if (made - permit.collected > most) permit.collected = made - most;
+  const auto count =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(made - permit.collected, budget));
+  budget -= count;
+  permit.calls -= count;
+  for (const std::uint64_t end = permit.collected + count; permit.collected != end;
+       ++permit.collected) {
     penstock_called& entry = page.call[permit.collected % PENSTOCK_CALLS_KEPT];
     const std::uint32_t how = load(entry.how);
     const std::uint32_t kind = how % PENSTOCK_CALL_DURATION;
@@ -215,7 +241,7 @@ std::uint64_t Permits::collect(Permit& permit,
                                         : Kind::sync,
           load(entry.file), load(entry.offset), moved, ended - std::min(ended, took), ended});
   }
-  return lost;
+  return permit.collected == made;
 }
 
 }  // namespace penstock

@@ -72,6 +72,8 @@ struct Permit : Request {
   Time since = 0;               // no progress since then
   Time until = 0;               // end of its credit
   Time scarce_since = never;    // others wait for its place since then
+  Time granted = 0;             // its credit
+  Time owed_since = never;      // its place is another user's part since then
   bool metered = false;
   bool left = false;  // its process has gone while it was queued
 };
@@ -89,6 +91,7 @@ class Permits {
   static constexpr Time lasts = 1'000'000'000;              // a credit, unless it is recalled
   static constexpr Time contention_lasts = 20'000'000;      // after the last recall
   static constexpr Time idle_after = 2'000'000;       // a metered credit without a call is recalled
+  static constexpr Time returns_within = 2'000'000;   // a place that is another user's part
   static constexpr Time hangs_after = 2'000'000'000;  // a call that has not come back
   static constexpr std::uint64_t place_bytes_per_second = 4 << 20;  // that a place costs, at least
   static constexpr Time beat_every = 100'000'000;  // those that wait see that we live
@@ -103,8 +106,9 @@ class Permits {
   // The queue gave these: answer them.
   void grant(const Batch& batch, const CreditRules& rules, UserQueue& queue, Time now);
 
-  // Somebody waits for a place, and none is free: take back what is not in use.
-  void recall(UserQueue& queue, Time now);
+  // Somebody waits for a place, and none is free: take back what is not in use, and, if a user has
+  // less than its part of the places, what others hold beyond theirs.
+  void recall(const CreditRules& rules, UserQueue& queue, Time now);
 
   std::size_t held() const { return held_.size(); }
   // Places that were given back, ever.
@@ -113,10 +117,14 @@ class Permits {
   Time look_at(bool places_taken) const;
   void look(bool places_taken, UserQueue& queue, Time now);
 
-  // New entries of the permit's page, oldest first. Returns how many were overwritten before.
-  std::uint64_t collect(Permit& permit, const std::function<void(const Called&)>& each) const;
+  // New entries of the permit's page, oldest first, which are taken from a budget. False: there are
+  // more than that. Those that were overwritten before are lost.
+  static bool collect(Permit& permit, std::uint32_t& budget,
+                      const std::function<void(const Called&)>& each);
 
  private:
+  void recall_parts(const UserQueue::Parts& parts, UserQueue& queue, Time now);
+  void set_aside(Permit& permit, UserQueue& queue, Time now);
   void charge_for_place(Permit& permit, UserQueue& queue, Time now);
   void release(Permit& permit, UserQueue& queue, Time now);
   bool take_back(Permit& permit, UserQueue& queue, Time now);

@@ -50,14 +50,16 @@ struct Desk {
   // Grants while there are places, as a node does; recalls if there are too few.
   void serve() {
     while (permits.held() < rules.places) {
-      const Batch batch = queue->take(now);
+      const Batch batch = queue->take(now, {rules.places, free()});
       if (batch.empty()) return;
       permits.grant(batch, rules, *queue, now);
     }
-    if (queue->size() > 0) permits.recall(*queue, now);
+    if (queue->size() > 0) permits.recall(rules, *queue, now);
     permits.look(permits.held() >= rules.places, *queue, now);
     if (permits.held() < rules.places && queue->size() > 0) serve();
   }
+
+  std::uint32_t free() const { return rules.places - static_cast<std::uint32_t>(permits.held()); }
 
   bool answered(std::size_t thread) const {
     return pages[thread]->answered == permits_of[thread]->asked;
@@ -75,7 +77,9 @@ struct Desk {
 
   std::uint64_t collect(std::size_t thread) {
     std::uint64_t bytes = 0;
-    permits.collect(*permits_of[thread], [&](const Called& called) { bytes += called.bytes; });
+    std::uint32_t budget = PENSTOCK_CALLS_KEPT;
+    permits.collect(*permits_of[thread], budget,
+                    [&](const Called& called) { bytes += called.bytes; });
     return bytes;
   }
 
@@ -204,6 +208,90 @@ void claims_of_progress_keep_no_place() {
   CHECK(desk.answered(honest));
 }
 
+// Who holds all places, whatever its pages say, keeps another user waiting no longer than it takes
+// to give one back; then its part of the places is all that counts, and the other has its own at
+// once.
+void users_share_the_places() {
+  constexpr std::size_t places = 16, threads = 48;
+  Desk desk(places);
+  std::vector<std::size_t> hostile;
+  for (std::size_t k = 0; k < threads; ++k) hostile.push_back(desk.thread(1, 1));
+  const auto hold = [&] {
+    for (const std::size_t k : hostile) {
+      desk.pages[k]->in_call = 1;
+      ++desk.pages[k]->calls_made;
+    }
+  };
+  for (const std::size_t k : hostile) desk.ask(k, 1);
+  desk.serve();
+  hold();
+  CHECK(desk.permits.held() == places);
+  const std::size_t honest = desk.thread(2, 2);
+  desk.ask(honest, MiB);
+  desk.serve();
+  CHECK(!desk.answered(honest));
+  desk.now += Permits::returns_within;
+  desk.serve();
+  CHECK(desk.answered(honest));
+  for (int k = 0; k < 1000; ++k) {
+    desk.call(honest, MiB);
+    desk.give_back(honest);
+    hold();
+    desk.now += 100'000;
+    desk.serve();
+    hold();
+    desk.now += 100'000;
+    if (k % 10 == 0) desk.ask(hostile[static_cast<std::size_t>(k) % threads], 1);
+    desk.serve();
+    hold();
+    desk.ask(honest, MiB);
+    desk.serve();
+    CHECK(desk.answered(honest));
+  }
+  const std::size_t second_one = desk.thread(2, 2);
+  desk.ask(second_one, MiB);
+  desk.serve();
+  for (Time waited = 0; !desk.answered(second_one); waited += Permits::idle_after) {
+    CHECK(waited <= 2 * Permits::returns_within);
+    desk.now += Permits::idle_after;
+    desk.serve();
+  }
+}
+
+// The others may use what a user leaves, but for one place.
+void places_that_a_user_does_not_use_are_others() {
+  Desk desk(8);
+  const std::size_t rare = desk.thread(2, 2);
+  desk.ask(rare, 1);
+  desk.serve();
+  for (int k = 0; k < 16; ++k) desk.ask(desk.thread(1, 1), 1);
+  for (const auto& page : desk.pages) page->in_call = 1;
+  desk.serve();
+  CHECK(desk.permits.held() == 7);
+  desk.give_back(rare);
+  desk.serve();
+  CHECK(desk.permits.held() == 7 && desk.queue->ready_at(desk.now, {8, 1}) > desk.now);
+  desk.now = desk.queue->ready_at(desk.now, {8, 1});
+  desk.serve();
+  CHECK(desk.permits.held() == 8);
+}
+
+// Users of weights 3 and 1 hold 6 and 2 of 8 places, however many of their threads wait.
+void places_are_by_weight() {
+  Desk desk(8);
+  desk.queue->weigh(1, 1, 3.0);
+  std::array<int, 3> held{};
+  for (int k = 0; k < 20; ++k) {
+    desk.ask(desk.thread(1, 1), MiB);
+    desk.ask(desk.thread(2, 2), MiB);
+  }
+  desk.serve();
+  for (const auto& permit : desk.permits_of) {
+    if (permit->state == Permit::State::held) ++held[permit->uid];
+  }
+  CHECK(held[1] == 6 && held[2] == 2);
+}
+
 void who_leaves_gives_back() {
   Desk desk(1);
   const std::size_t first = desk.thread(1), second_one = desk.thread(2), third = desk.thread(3);
@@ -284,6 +372,9 @@ int main() {
   large_credits_are_recalled_when_somebody_waits();
   calls_that_hang_are_their_own_users();
   claims_of_progress_keep_no_place();
+  users_share_the_places();
+  places_that_a_user_does_not_use_are_others();
+  places_are_by_weight();
   who_leaves_gives_back();
   heartbeats();
   each_call_asks_where_calls_are_ordered();

@@ -58,6 +58,7 @@ class Quota : public std::enable_shared_from_this<Quota> {
     return {shared_from_this(), origin, amount};
   }
 
+  std::uint64_t total() const { return total_; }
   std::uint64_t taken() const {
     const std::lock_guard lock(mutex_);
     return taken_;

@@ -8,8 +8,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -115,11 +117,27 @@ class Sessions {
     const auto job = name_of(name);
     Group* group = job ? group_of(user, *job, origin) : nullptr;
     if (group == nullptr || group->connections >= limits_.connections) return nullptr;
-    ++group->connections;
+    if (++group->connections == 1 && group->known) known_[group->uid].insert(group->id);
     return group;
   }
 
-  void leave(Group& group) { --group.connections; }
+  void leave(Group& group) {
+    if (--group.connections == 0 && group.known) forget(group);
+  }
+
+  // Whether the controller has named the job, so that it has a share of its own.
+  void set_known(Group& group, bool known) {
+    if (group.connections > 0 && known != group.known) {
+      known ? void(known_[group.uid].insert(group.id)) : forget(group);
+    }
+    group.known = known;
+  }
+  // The first such job of a user that has connections.
+  std::optional<std::uint64_t> first_known(uid_t user) const {
+    const auto entry = known_.find(user);
+    if (entry == known_.end()) return std::nullopt;
+    return *entry->second.begin();
+  }
 
   // A connection is gone; returns the files to be closed if it was the session's last.
   std::vector<std::shared_ptr<OpenFile>> leave(Session& session, Group& group) {
@@ -173,10 +191,17 @@ class Sessions {
     return group.get();
   }
 
+  void forget(const Group& group) {
+    const auto entry = known_.find(group.uid);
+    entry->second.erase(group.id);
+    if (entry->second.empty()) known_.erase(entry);
+  }
+
   Limits limits_;
   std::shared_ptr<Quota> names_ = std::make_shared<Quota>(limits_.jobs);
   std::map<Session::Key, std::unique_ptr<Session>> sessions_;
   std::map<std::pair<std::string, uid_t>, std::unique_ptr<Group>> groups_;
+  std::unordered_map<uid_t, std::set<std::uint64_t>> known_;  // with connections
   std::uint64_t next_group_ = 0;
 };
 

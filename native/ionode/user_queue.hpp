@@ -3,6 +3,10 @@
 // A user has the largest weight of its jobs that have requests. So the weights that the controller
 // gave hold between the jobs of different users, and who has many jobs has no more than with one.
 // With a single user the order is that of the jobs alone.
+//
+// Users also share the places in service. Beyond its part a user has a place only as long as one
+// stays free for each other active user that has less than its part: who holds places and moves
+// nothing would have them all.
 
 #pragma once
 
@@ -30,14 +34,81 @@ class UserQueue final : public Scheduler {
     weigh_user(request.user);
   }
 
+  // Requests of a user this long ago make it active.
+  static constexpr Time recently = 20'000'000;
+
+  // Places in service: all of them, and those that are free.
+  struct Places {
+    std::uint32_t all;
+    std::uint32_t free;
+  };
+
   Batch take(Time now) override { return users_.take(now); }
+  Batch take(Time now, const Places& places) {
+    const Parts parts = this->parts(places.all, now);
+    return users_.take_first([&](Scheduler& jobs, const FairQueue::Standing& user) {
+      return parts.may_have_more(user, places) ? jobs.take(now) : Batch();
+    });
+  }
+  // When to take, as far as it depends on time alone.
+  Time ready_at(Time now, const Places& places) const {
+    const Parts parts = this->parts(places.all, now);
+    if (parts.users < 2) return users_.ready_at(now);
+    Time first = never;
+    users_.for_each_active(now, [&](const FairQueue::Standing& user, const Scheduler& jobs) {
+      if (!user.waits) return;
+      const Time ready = jobs.ready_at(now);
+      first = std::min(first,
+                       parts.may_have_more(user, places) ? ready : std::max(ready, parts.changes));
+    });
+    return first;
+  }
+
+  // How the active users share the places, by their weights.
+  struct Parts {
+    double places = 0;
+    double weights = 0;
+    std::uint32_t users = 0;
+    std::uint32_t below = 0;  // have less than their parts
+    bool wanted = false;      // one of these waits
+    Time changes = never;     // when the first of these that has nothing is not active any more
+
+    // At least one.
+    std::uint32_t of(double weight) const {
+      constexpr double rounding = 1e-9;
+      if (users < 2) return static_cast<std::uint32_t>(places);
+      return std::max(1u, static_cast<std::uint32_t>(places * weight / weights + rounding));
+    }
+    bool may_have_more(const FairQueue::Standing& user, const Places& now) const {
+      return users < 2 || user.in_service < of(user.weight) || now.free > below;
+    }
+  };
+  Parts parts(std::uint32_t places, Time now) const {
+    Parts parts;
+    parts.places = places;
+    const Time since = now - std::min(now, recently);
+    users_.for_each_active(since, [&](const FairQueue::Standing& user, const Scheduler&) {
+      ++parts.users;
+      parts.weights += user.weight;
+    });
+    if (parts.users < 2) return parts;
+    users_.for_each_active(since, [&](const FairQueue::Standing& user, const Scheduler&) {
+      if (user.in_service >= parts.of(user.weight)) return;
+      ++parts.below;
+      if (user.waits) parts.wanted = true;
+      if (!user.waits && user.in_service == 0)
+        parts.changes = std::min(parts.changes, user.last_request + recently + 1);
+    });
+    return parts;
+  }
+  double weight(std::uint64_t user) const { return users_.weight(user); }
 
   // Of users that have nothing in service, for a place beyond those there are; without such
   // a user, of jobs that have nothing.
   Batch take_of_unserved(Time now) {
     Batch batch = users_.take_of_unserved(now);
     if (!batch.empty()) return batch;
-    return users_.take_first([now](Scheduler& jobs, bool) {
+    return users_.take_first([now](Scheduler& jobs, const FairQueue::Standing&) {
       return static_cast<FairQueue&>(jobs).take_of_unserved(now);
     });
   }

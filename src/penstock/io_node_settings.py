@@ -1,7 +1,7 @@
 """The settings of an I/O node: the section [io-node] and the message that changes a running one.
 
 The C++ side has the same nine, with the same defaults, in `native/ionode/scheduler.hpp` and
-`node.hpp`; tests/live/ionode/test_settings.py compares them. Every process of a site imports this
+`shared.hpp`; tests/live/ionode/test_settings.py compares them. Every process of a site imports this
 module, so it imports little.
 """
 

@@ -16,6 +16,8 @@ PROGRAMS = [
     ("allocation", "knapsack_test"),
     ("ionode", "schedulers_test"),
     ("ionode", "permits_test"),
+    ("ionode", "rounds_test"),
+    ("ionode", "strangers_test"),
     ("ionode", "node_test"),
 ]
 STRICT = {"UBSAN_OPTIONS": "halt_on_error=1", "TSAN_OPTIONS": "halt_on_error=1"}

@@ -14,7 +14,7 @@ import pytest
 from limits import HANG
 from live.conftest import folder, serve
 from live.ionode.frames import LARGEST, READ, TOKEN, WRITE, Carrier, Client, GoneError
-from live.ionode.permissions import CALLS_MADE, PERMIT_BYTES, PERMITS, UNMANAGED, Caller
+from live.ionode.permissions import CALLS_KEPT, CALLS_MADE, PERMIT_BYTES, PERMITS, UNMANAGED, Caller
 from live.ionode.real_node import RealNode, Serve
 from live.other_users import AS_ROOT, NOBODY, as_nobody
 
@@ -24,6 +24,8 @@ from penstock.live.protocol import messages
 __all__ = ["folder", "serve"]
 pytestmark = pytest.mark.security
 MIB = 1 << 20
+CALLS_IN_A_MEASUREMENT = 8192
+"""Of one user."""
 
 
 @pytest.fixture
@@ -106,6 +108,20 @@ def test_descriptors_of_hosts(serve: Serve, folder: Path) -> None:
             assert bystander.read(handles[0], 4) == b"data"
 
 
+def test_strangers_from_many_addresses(serve: Serve, folder: Path) -> None:
+    """One connection each, which says nothing: together they had all descriptors."""
+    node = serve(carries=folder, descriptors=256)
+    path = folder / "file"
+    path.write_bytes(b"data")
+    with ExitStack() as stack:
+        for number in range(400):
+            idle = stack.enter_context(socket.socket())
+            idle.bind((f"127.0.{1 + number // 200}.{1 + number % 200}", 0))
+            idle.connect(("127.0.0.1", node.carrier.port))
+        with Client(node.carrier) as bystander:
+            assert bystander.read(bystander.open(path), 4) == b"data"
+
+
 @AS_ROOT
 def test_threads_and_the_memory_of_their_pages(shared: RealNode) -> None:
     """Whatever the pages say: a page that the I/O node reads is charged to the I/O node."""
@@ -124,6 +140,20 @@ def test_threads_and_the_memory_of_their_pages(shared: RealNode) -> None:
         assert is_served(shared)
         shared.until(lambda now: now.refused > 0)
         assert shared.memory() < 512 * MIB
+
+
+def test_calls_that_pages_claim(shared: RealNode) -> None:
+    """A measurement reads a bounded number of them, and the others when their threads ask."""
+    with ExitStack() as stack:
+        callers = connect(shared, stack, 24)
+        for caller in callers:
+            assert caller.ask(4096).calls == CALLS_KEPT
+            assert caller.page is not None
+            caller.page[CALLS_MADE : CALLS_MADE + 8] = CALLS_KEPT.to_bytes(8, "little")
+        assert shared.measured().requests == CALLS_IN_A_MEASUREMENT
+        for caller in callers:
+            caller.ask(4096)
+        assert shared.measured().requests == len(callers) * CALLS_KEPT
 
 
 @contextmanager

@@ -22,7 +22,7 @@ def native_defaults() -> dict[str, Any]:
     struct = re.search(
         r"^struct Settings \{\n(.*?)^\};", (NATIVE / "scheduler.hpp").read_text(), re.M | re.S
     )
-    stripe = re.search(r"stripe_size = ([^;]+);", (NATIVE / "node.hpp").read_text())
+    stripe = re.search(r"stripe_size = ([^;]+);", (NATIVE / "shared.hpp").read_text())
     assert struct is not None
     assert stripe is not None
     values = dict(FIELD.findall(struct[1]), stripe_size=stripe[1])
