@@ -94,7 +94,7 @@ def test_places_that_move_nothing_are_not_given_again_while_another_waits(serve:
         while holder.grants < DEPTH:
             holder.step()
         while_it_waited = 0
-        for _ in range(48):
+        for _ in range(96):
             honest.request(MIB)
             before, began = holder.grants, time.monotonic()
             while (credit := honest.answer()) is None:
