@@ -84,7 +84,7 @@ struct CallerMessage {
   };
 };
 
-// The next message of its socket; false: there is none now. What is no message of ours, or brings a
+// The next message of its socket; false: nothing has come. What is no message of ours, or brings a
 // descriptor along, which the kernel closes, is of one byte.
 bool receive(Caller& caller, CallerMessage& message);
 

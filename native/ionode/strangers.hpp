@@ -54,7 +54,7 @@ class Strangers {
 
   // When the oldest has had its time.
   Time expires() const { return here_.empty() ? never : here_.front().since + identify_within; }
-  // One that has had its time, and is none any more; null if there is none.
+  // One that has had its time, which is no stranger any more; null: all have time left.
   Peer* take_expired(Time now) {
     if (expires() > now) return nullptr;
     Peer* const oldest = here_.front().peer;
