@@ -1,6 +1,6 @@
 // Which client of this host is read next, and whose message is acted upon: origins (users) take
-// turns, and in a round each has a number of messages and of calls of its pages. What one sends beyond
-// that waits in its own sockets and pages.
+// turns, and in a round each has a number of messages and of calls of its pages. What one sends
+// beyond that waits in its own sockets and pages.
 //
 // The thread that polls has it to itself.
 
