@@ -11,7 +11,6 @@ for. For the same reason a phase that comes to use another file system yields it
 for all of them again, at once.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
@@ -20,6 +19,7 @@ from penstock.core.ledger import Ledger, decide
 from penstock.core.manager import Manager
 from penstock.core.wait import heaviest, release_overdue
 from penstock.identities import FIRST_FILE_SYSTEM
+from penstock.live.controller.overlap import Overlap
 from penstock.live.controller.turn_state import (
     Phase,
     PhaseEstimate,
@@ -65,6 +65,7 @@ class Turns:
     _in_phase: set[JobId] = field(default_factory=set, init=False)
     _silent: set[JobId] = field(default_factory=set, init=False)
     """Jobs whose turn was taken, and which may still be transferring."""
+    _overlap: Overlap = field(default_factory=Overlap, init=False)
 
     def __post_init__(self) -> None:
         self.ledger.attend(self.manager)
@@ -87,6 +88,7 @@ class Turns:
         finally:  # whatever a policy raises, the job is gone
             del self.states[job]
             self._silent.discard(job)
+            self.note_overlap([job])
             after = self._handle(JobEnded(time=now, job=job))
         return actions + after
 
@@ -132,6 +134,7 @@ class Turns:
                 state.phase.compute = max(now - state.idle_since, 0.0)
             self._in_phase.add(job)
             self._silent.discard(job)
+            self._overlap.leave(job)
             state.phase.set_mode(mode)
             if transferring is not None:
                 state.phase.weight = self._heaviest()(state.phase)
@@ -155,7 +158,7 @@ class Turns:
             self.observer.phase_changed(job)
             if state.phase.is_waiting:
                 actions.append(Hold(job=job, resource=resources[0]))
-        self.note_overlap()
+        self.note_overlap([job])
         return actions
 
     def widen(self, now: float, job: JobId, resources: tuple[ResourceId, ...]) -> list[Action]:
@@ -182,6 +185,7 @@ class Turns:
                 state.phase.paths = phase.paths
                 if phase.released:  # it goes on transferring where it does
                     state.phase.release(now, phase.weight)
+                self.note_overlap([job])
         return actions
 
     def io_nodes_changed(self, job: JobId, io_nodes: Iterable[ResourceId]) -> None:
@@ -190,13 +194,13 @@ class Turns:
         for phase in (state.phase, state.suspended) if state is not None else ():
             if phase is not None:
                 phase.io_nodes |= frozenset(io_nodes)
-        self.note_overlap()
+        self.note_overlap([job])
 
     def file_systems_changed(self, job: JobId, file_systems: Iterable[ResourceId]) -> None:
         """A job's phase has come to use these file systems."""
         if (phase := self.states[job].phase) is not None:
             phase.file_systems |= frozenset(file_systems)
-        self.note_overlap()
+        self.note_overlap([job])
 
     def yield_turn(self, now: float, job: JobId) -> list[Action]:
         """A job yields its turn: as if its phase had not begun, until it resumes."""
@@ -209,6 +213,7 @@ class Turns:
         state = self.states[job]
         state.last_report, state.suspended = now, None
         self._silent.discard(job)
+        self.note_overlap([job])
         phase = state.phase
         if phase is None or phase.number != report.number:
             return []
@@ -247,7 +252,7 @@ class Turns:
         overdue = list(release_overdue(waiting.items(), now, longest, weights.__getitem__))
         for job, _ in overdue:
             self.observer.phase_changed(job)
-        self.note_overlap()
+        self.note_overlap([job for job, _ in overdue])
         return [Release(job=job, weight=phase.weight) for job, phase in overdue]
 
     def release_all(self, now: float) -> list[Release]:
@@ -398,25 +403,25 @@ class Turns:
         bandwidth = declared or state.bandwidth or self.fastest
         return volume / bandwidth if volume is not None and bandwidth else None
 
-    def note_overlap(self) -> None:
-        """Note which phases move data beside others now: they show less than their jobs can do.
+    def note_overlap(self, jobs: Iterable[JobId] | None = None) -> None:
+        """Note which phases, of these jobs or of all, move data beside others now.
 
         Phases share file systems, also those that go direct, and some share I/O nodes, whatever
         turns are taken on. A phase that waits for its turn moves nothing, unless its job is only
-        observed.
+        observed. One whose turn was taken since its job fell silent may still move data.
         """
-        moving = [phase for _, phase in self._phases() if phase.moves_since is not None]
-        silent = [
-            phase for job in self._silent if (phase := self.states[job].suspended) is not None
-        ]
-        all_of_them = moving + silent
-        on = Counter(file_system for phase in all_of_them for file_system in phase.file_systems)
-        through = Counter(io_node for phase in all_of_them for io_node in phase.io_nodes)
-        for phase in moving:
-            if any(on[file_system] > 1 for file_system in phase.file_systems):
-                phase.alone = False
-            if any(through[io_node] > 1 for io_node in phase.io_nodes):
-                phase.apart = False
+        moving: dict[JobId, Phase] = {}
+        for job in self.states if jobs is None else jobs:
+            state = self.states.get(job)
+            phase = None if state is None else state.phase
+            if state is not None and phase is None and job in self._silent:
+                moving |= {} if state.suspended is None else {job: state.suspended}
+            elif phase is not None and phase.moves_since is not None:
+                moving[job] = phase
+            if job not in moving:  # all leave before any other comes
+                self._overlap.leave(job)
+        for job, phase in moving.items():
+            self._overlap.enter(job, phase)
 
     def _interrupt(self, now: float, job: JobId) -> list[Action]:
         return [] if self.states[job].phase is None else self._end(now, job, 0.0)
@@ -428,6 +433,7 @@ class Turns:
         resources = (state.phase and state.phase.resources) or (DIRECT_PATH,)
         state.phase = None
         self._in_phase.discard(job)
+        self.note_overlap([job])
         idle = 0.0 if report is None else max(report.idle, 0.0)
         if report is None:
             state.idle_since = None
@@ -461,8 +467,9 @@ class Turns:
         self.record(event, actions, moved, False, seconds)
         for action in actions:
             self._apply(action)
-        if actions:
-            self.note_overlap()
+        self.note_overlap(
+            {action.job: None for action in actions if isinstance(action, Admit | Hold)}
+        )
         return actions
 
     def _apply(self, action: Action) -> None:
