@@ -84,7 +84,7 @@ class Controller:
         self.key = deployment.site_key()
         self.refusals = RefusalLog(clock)
         self.quotas = Quotas(deployment.config.live.user_jobs)
-        self.messages = FairMessages()
+        self.messages = FairMessages(clock=clock)
         self.unfinished = UnfinishedLines()
         self.questions, self.beginnings = Paces(QUESTIONS, clock), Paces(BEGINNINGS, clock)
         self._connects = Paces(CONNECTIONS, clock)
@@ -337,6 +337,17 @@ class Controller:
             if (refusal := session.enter()) is not None:
                 writer.write(client.encode_line(refusal))
                 return
+            await self._serve(session, writer)
+            # Jobs may end by the thousand at once. Who is cancelled meanwhile ends at once.
+            await session.wait_to_close()
+        finally:
+            self._connections.discard(task)
+            session.close()
+            writer.close()
+
+    async def _serve(self, session: Session, writer: asyncio.StreamWriter) -> None:
+        """Answer what a connection sends, until its end."""
+        try:
             while not (self._stopped.is_set() or session.over) and (text := await session.line()):
                 answer = await session.handle(text)
                 if answer is not None:
@@ -344,10 +355,6 @@ class Controller:
                     await writer.drain()
         except OSError:
             pass  # the connection broke, or sent an endless line
-        finally:
-            self._connections.discard(task)
-            session.close()
-            writer.close()
 
     def register_node(self, link: IoNodeLink) -> IoNodeLink:
         """Add an I/O node of another host."""
