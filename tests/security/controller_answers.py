@@ -1,7 +1,7 @@
 """A controller without sockets: connections whose lines are there at once, and its answers."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -57,6 +57,8 @@ class Answers:
         root.mkdir()
         state.create()
         ticks = count()
+        self.ticks: Callable[[], int] = lambda: next(ticks)
+        """How often the clock was read."""
         self.controller = Controller(
             Deployment(state=str(state.folder), roots=[str(root)], io_nodes=0),
             clock=lambda: 100.0 + next(ticks) * tick,

@@ -33,6 +33,7 @@ from penstock.live.controller.status import site_status
 from penstock.live.controller.supervise import run_forever
 from penstock.live.controller.tuning import Tuning
 from penstock.live.controller.turn_service import TurnService
+from penstock.live.controller.turns import Moment
 from penstock.live.controller.unreported_exits import UnreportedExits
 from penstock.live.deployment.carrying import carry_token
 from penstock.live.deployment.emulator import ProcessEnvironment
@@ -515,11 +516,11 @@ class Controller:
         self._job_log.note(job.begin.user, "job %s %s", job.id, ended)
         return advised(record, self.turn_service.policy) if record.mode == "advise" else ""
 
-    def record(self, job: JobEntry) -> JobRecord:
-        """Return the record of a job, with its turn."""
+    def record(self, job: JobEntry, moment: Moment | None = None) -> JobRecord:
+        """Return the record of a job, with its turn; `moment` is that of many jobs."""
         if self.jobs.running.get(job.id) is job:
             job.out_of_reach = self.io_node_map.out_of_reach(job.id)
-        record = self.turn_service.describe(job.record(self._clock()))
+        record = self.turn_service.describe(job.record(self._clock()), moment)
         return msgspec.structs.replace(record, received=self.share_received(job))
 
     def share_received(self, job: JobEntry) -> float | None:
@@ -532,9 +533,16 @@ class Controller:
             return None
         return self.received.received(service.members(id), self._clock(), since)
 
-    def job_records(self) -> list[JobRecord]:
-        """Return all jobs that are listed, the oldest first."""
-        return [*self.jobs.ended(), *map(self.record, self.jobs.running.values())]
+    def job_records(self, peer: Peer | None = None) -> list[JobRecord]:
+        """Return all jobs that are listed, or those that a peer sees, the oldest first."""
+        ended, running = self.jobs.ended(), list(self.jobs.running.values())
+        if peer is not None:
+            users = {job.user for job in ended} | {job.begin.user for job in running}
+            seen = set(filter(peer.sees, users))
+            ended = [job for job in ended if job.user in seen]
+            running = [job for job in running if job.begin.user in seen]
+        moment = self.turn_service.turns.moment()
+        return [*ended, *(self.record(job, moment) for job in running)]
 
     async def remap(self, remap: messages.Remap) -> None:
         """Give a running job other I/O nodes; return when it uses them."""
@@ -583,6 +591,6 @@ class Controller:
         self._stop.set()
         await self._stopped.wait()
 
-    async def status(self) -> messages.Status:
-        """Return the status, with the I/O nodes' own counters."""
-        return await site_status(self)
+    async def status(self, peer: Peer | None = None) -> messages.Status:
+        """Return the status, with the I/O nodes' own counters; of a peer, it is charged for it."""
+        return await site_status(self, peer)

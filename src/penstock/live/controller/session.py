@@ -175,7 +175,7 @@ class Session:
                 await self._controller.remap(message)
             case messages.GetStatus():
                 status = msgspec.structs.replace(
-                    await self._controller.status(),
+                    await self._controller.status(self._peer),
                     directories=self._controller.jobs.directories(self._peer.may_read),
                 )
                 return as_seen_by(status, self._peer)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from penstock.core.ledger import Ledger, decide
-from penstock.core.manager import Manager
+from penstock.core.manager import Manager, QueueIndex
 from penstock.core.wait import heaviest, release_overdue
 from penstock.identities import FIRST_FILE_SYSTEM
 from penstock.live.controller.overlap import Overlap
@@ -47,6 +47,14 @@ from penstock.model import (
     ResourceId,
     Woke,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What is worked out once to describe many jobs: it costs as much as all of them."""
+
+    queues: QueueIndex
+    totals: dict[ResourceId, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -369,19 +377,30 @@ class Turns:
 
         return beside
 
-    def share(self, job: JobId) -> float:
-        """Return the part of its resources that a job is granted now, their mean."""
+    def moment(self) -> "Moment":
+        """Return what many jobs are described with, until the next event."""
+        return Moment(queues=self.manager.queue_index())
+
+    def share(self, job: JobId, totals: dict[ResourceId, float] | None = None) -> float:
+        """Return the part of its resources that a job is granted now, their mean.
+
+        `totals`: the weights on resources, as far as they were summed at this moment.
+        """
+        totals = {} if totals is None else totals
         phase = self.states[job].phase
         if phase is None or phase.is_waiting:
             return 0.0
         if not phase.resources:
             return 1.0
-        return fmean(self._share(phase, resource) for resource in phase.resources)
+        return fmean(self._share(phase, resource, totals) for resource in phase.resources)
 
-    def _share(self, phase: Phase, resource: ResourceId) -> float:
-        beside = (each for _, each in self._phases() if each.has_share_of(resource))
-        weights = sum(each.weight_on(resource) for each in beside)
-        return phase.weight_on(resource) / weights if phase.has_share_of(resource) else 0.0
+    def _share(self, phase: Phase, resource: ResourceId, totals: dict[ResourceId, float]) -> float:
+        if not phase.has_share_of(resource):
+            return 0.0
+        if resource not in totals:
+            beside = (each for _, each in self._phases() if each.has_share_of(resource))
+            totals[resource] = sum(each.weight_on(resource) for each in beside)
+        return phase.weight_on(resource) / totals[resource]
 
     def expected_seconds(
         self,
