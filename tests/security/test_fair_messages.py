@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from limits import HANG
+from live.controller.turn_harness import TurnHarness
 from live.other_users import AS_ROOT, NOBODY, as_user
 from security.controller_answers import Answers, answering, begin, cancelled
 from security.open_site import open_site
@@ -311,6 +312,16 @@ def test_lines_of_the_log_on_jobs_are_bounded_by_user(caplog: pytest.LogCaptureF
         f"left out {2 * JOB_LINES.burst} lines on jobs of user alice",
         "job the next began",
     ]
+
+
+def test_lines_on_what_was_decided_for_jobs_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    """One line per job, or more, that the others' bound did not hold for."""
+    site = TurnHarness(allocation="one", mode="observe")
+    with caplog.at_level("INFO", "penstock.controller"):
+        for k in range(JOB_LINES.burst + FLOOD):
+            site.turn_service.ended(site.start(f"job{k}"))
+    decided = [record for record in caplog.records if "decided" in record.getMessage()]
+    assert len(decided) == JOB_LINES.burst
 
 
 def test_a_job_that_hangs_up_fills_no_log(

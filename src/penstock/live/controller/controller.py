@@ -131,6 +131,7 @@ class Controller:
             emulated=deployment.emulate is not None,
             # Half a lease: the next heartbeat comes before gates open.
             watch=watched(deployment.config.live.seconds()[0] / 2),
+            job_log=self._job_log,
         )
         self.detection = Detection(self.jobs.running, self.archive.keep_class)
         self.tuning = self._tuning()
@@ -285,7 +286,8 @@ class Controller:
         self.history.changed(job.id)
         if job.id in self._writers:  # it runs
             self.moves += 1
-            log.info(
+            self._job_log.note(
+                job.begin.user,
                 "job %s is moved from I/O nodes %s to %s",
                 *(job.id, sorted(before), sorted(job.io_nodes)),
             )
@@ -298,7 +300,8 @@ class Controller:
         self._push(id, mapped)
         job.io_nodes = self.io_node_map.numbers(id)
         self.history.changed(id)
-        log.info("job %s is no longer enforced: it gets all its I/O nodes", id)
+        text = "job %s is no longer enforced: it gets all its I/O nodes"
+        self._job_log.note(job.begin.user, text, id)
 
     def begins_io(self, job: JobEntry) -> None:
         """A job is about to move data: choose its first I/O node by who else does."""

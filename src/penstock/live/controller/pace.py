@@ -104,11 +104,11 @@ class JobLog:
         self._paces = Paces(JOB_LINES, clock)
         self._left_out: Counter[str] = Counter()
 
-    def note(self, user: str, text: str, *values: object) -> None:
+    def note(self, user: str, text: str, *values: object, level: int = logging.INFO) -> None:
         """Log a line about a job of a user, unless there were too many."""
         if self._paces.delay(user, at_most=0.0) > 0.0:
             self._left_out[user] += 1
             return
         if left_out := self._left_out.pop(user, 0):
             log.info("left out %d lines on jobs of user %s", left_out, user)
-        log.info(text, *values)
+        log.log(level, text, *values)

@@ -29,6 +29,7 @@ from penstock.live.controller.io_node_weights import OutOfTurn
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.modes import DEFAULT, Modes
 from penstock.live.controller.multi_host_jobs import MultiHostJob, MultiHostJobs
+from penstock.live.controller.pace import JobLog
 from penstock.live.controller.policy_watch import Watch, failure_text, unwatched
 from penstock.live.controller.status import TurnWaits, with_progress, with_turn
 from penstock.live.controller.turn_state import Phase, PhaseReport, Release, TurnState
@@ -87,6 +88,7 @@ class TurnService:
         wall_clock: Callable[[], float] = time.time,
         emulated: bool = False,
         watch: Watch = unwatched,
+        job_log: JobLog | None = None,
     ) -> None:
         """`send` sends a message to a job, `set_weights` the weights of jobs to the I/O nodes.
         `path` returns the I/O nodes that a job can use now, `learn` takes each phase that is over
@@ -113,7 +115,9 @@ class TurnService:
                 "sharing.scope = 'file-system'"
             )
         arbiter = self.header.arbiter(hears_phases=True)
-        self.allocations = None if arbiter is None else Allocations(self.header, arbiter, clock)
+        self.allocations = (
+            None if arbiter is None else Allocations(self.header, arbiter, clock, job_log)
+        )
         """What was decided on jobs' I/O nodes; None: nothing is."""
         self.turns = Turns(*self.header.manager(self.allocations))
         self.policy = config.sharing.policy
