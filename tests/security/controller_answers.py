@@ -1,7 +1,7 @@
 """A controller without sockets: connections whose lines are there at once, and its answers."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -51,14 +51,17 @@ class Wire(asyncio.Transport):
 class Answers:
     """A controller, connections to it whose lines are all there at once, and its answers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tick: float = 1e-6) -> None:
+        """`tick`: seconds by which the controller's clock goes on whenever it is read."""
         root, state = folder / "data", StateDirectory(folder / "state")
         root.mkdir()
         state.create()
-        microseconds = count(10**8)  # of a clock that goes on by one whenever it is read
+        ticks = count()
+        self.ticks: Callable[[], int] = lambda: next(ticks)
+        """How often the clock was read."""
         self.controller = Controller(
             Deployment(state=str(state.folder), roots=[str(root)], io_nodes=0),
-            clock=lambda: next(microseconds) / 1e6,
+            clock=lambda: 100.0 + next(ticks) * tick,
         )
         self.wires: list[Wire] = []
         self.readers: list[LineReader] = []
@@ -91,9 +94,9 @@ class Answers:
 
 
 @contextmanager
-def answering(folder: Path) -> Iterator[Answers]:
+def answering(folder: Path, tick: float = 1e-6) -> Iterator[Answers]:
     """Yield a controller, and close it."""
-    made = Answers(folder)
+    made = Answers(folder, tick)
     try:
         yield made
     finally:

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 from limits import HANG
+from live.controller.turn_harness import TurnHarness
 from live.other_users import AS_ROOT, NOBODY, as_user
 from security.controller_answers import Answers, answering, begin, cancelled
 from security.open_site import open_site
 
-from penstock.live.controller.fair_messages import PER_ROUND, FairMessages
+from penstock.live.controller.fair_messages import PER_ROUND, ROUND, FairMessages
 from penstock.live.controller.lines import UNFINISHED, UnfinishedLines
 from penstock.live.controller.pace import BEGINNINGS, JOB_LINES, LONGEST_DELAY, QUESTIONS, JobLog
 from penstock.live.controller.peer import Peer
@@ -47,7 +48,7 @@ PHASES = b"".join(
 
 def test_users_are_handled_in_rotation() -> None:
     async def order() -> list[str]:
-        messages, passed = FairMessages(1), list[str]()
+        messages, passed = FairMessages(1, clock=lambda: 0.0), list[str]()
 
         async def one(user: str) -> None:
             await messages.next_of(user)
@@ -66,7 +67,7 @@ def test_a_few_messages_are_handled_per_round_of_the_loop() -> None:
     """Whatever is due besides, heartbeats for example, comes between any two of them."""
 
     async def most_per_round() -> int:
-        messages, passed, most, seen = FairMessages(3), 0, 0, 0
+        messages, passed, most, seen = FairMessages(3, clock=lambda: 0.0), 0, 0, 0
 
         async def one() -> None:
             nonlocal passed
@@ -81,6 +82,112 @@ def test_a_few_messages_are_handled_per_round_of_the_loop() -> None:
         return most
 
     assert asyncio.run(most_per_round()) == 3
+
+
+def test_a_round_ends_after_its_time() -> None:
+    """Eight messages of 20 ms each were handled before anything else."""
+    now, rounds = 0.0, list[int]()
+
+    async def handle() -> None:
+        nonlocal now
+        messages, passed = FairMessages(clock=lambda: now), 0
+
+        async def one() -> None:
+            nonlocal passed, now
+            await messages.next_of("a")
+            passed += 1
+            now += 0.6 * ROUND
+
+        ones = [asyncio.create_task(one()) for _ in range(CONNECTIONS)]
+        while passed < CONNECTIONS:
+            before = passed
+            await asyncio.sleep(0)
+            now += 2 * ROUND  # whatever else the loop does
+            rounds.append(passed - before)
+        await asyncio.gather(*ones)
+
+    asyncio.run(asyncio.wait_for(handle(), HANG))
+    assert max(rounds) == 2
+    assert sum(rounds) == CONNECTIONS
+
+
+def test_users_are_charged_by_the_time_of_their_messages() -> None:
+    """Of two users, one whose messages take ten times as long has a tenth as many handled."""
+    now = 0.0
+
+    async def order() -> str:
+        nonlocal now
+        messages, passed = FairMessages(clock=lambda: now), ""
+
+        async def one(user: str, seconds: float) -> None:
+            nonlocal passed, now
+            await messages.next_of(user)
+            passed += user
+            now += seconds
+
+        slow = [one("s", 10 * ROUND) for _ in range(CONNECTIONS)]
+        await asyncio.gather(*slow, *(one("f", ROUND) for _ in range(CONNECTIONS)))
+        return passed
+
+    passed = asyncio.run(asyncio.wait_for(order(), HANG))
+    until = passed[: passed.rindex("f")]
+    assert 4 <= until.count("s") <= 10, passed
+
+
+def test_the_ends_of_many_jobs_of_a_user_leave_room_for_others(answers: Answers) -> None:
+    """A thousand jobs that ended at once held the controller for seconds, in one round."""
+
+    async def most_per_round() -> int:
+        for k in range(CONNECTIONS):
+            phase = encode_line(messages.PhaseBegan(phase=1))
+            answers.connect(ALICE, f"alice.{k}", begin(ALICE) + phase, stays=True)
+        while len(answers.sent) < 2 * CONNECTIONS:
+            await asyncio.sleep(0)
+        for reader in answers.readers:
+            reader.feed_eof()
+        running, most = answers.controller.jobs.running, 0
+        while before := len(running):
+            await asyncio.sleep(0)
+            most = max(most, before - len(running))
+        return most
+
+    assert asyncio.run(asyncio.wait_for(most_per_round(), HANG)) <= PER_ROUND
+
+
+def test_a_controller_that_stops_loses_no_jobs_end(answers: Answers) -> None:
+    async def stop() -> None:
+        jobs = [
+            answers.connect(ALICE, f"alice.{k}", begin(ALICE), stays=k % 2 == 0)
+            for k in range(CONNECTIONS)
+        ]
+        while len(answers.sent) < CONNECTIONS:
+            await asyncio.sleep(0)
+        for reader in answers.readers[:CONNECTIONS:2]:
+            reader.feed_eof()
+        await asyncio.sleep(0)  # some wait to have their end handled
+        await cancelled(jobs)
+
+    asyncio.run(asyncio.wait_for(stop(), HANG))
+    assert not answers.controller.jobs.running
+    assert len(list(answers.controller.jobs.ended())) == CONNECTIONS
+
+
+def test_a_beginning_waits_no_longer_than_its_agent(tmp_path: Path) -> None:
+    """The wait for other messages was not counted: a job ran unmanaged after 5.4 s."""
+    with answering(tmp_path, tick=0.05) as answers:
+
+        async def answered() -> None:
+            many = [answers.connect(ALICE, "job", begin(ALICE), stays=True) for _ in range(120)]
+            await answers.all_of("job", 120)
+            await cancelled(many)
+
+        asyncio.run(asyncio.wait_for(answered(), HANG))
+        refused = [line for line in answers.of("job") if b"than they can be answered" in line]
+        begun = [line for line in answers.of("job") if b'"Begun"' in line]
+    assert begun
+    # Nothing of a job is done for whoever is refused, so that takes a few readings of the clock.
+    assert len(refused) > len(begun)
+    assert len(refused) + len(begun) == 120
 
 
 def test_a_connection_that_ended_holds_up_nobody() -> None:
@@ -205,6 +312,16 @@ def test_lines_of_the_log_on_jobs_are_bounded_by_user(caplog: pytest.LogCaptureF
         f"left out {2 * JOB_LINES.burst} lines on jobs of user alice",
         "job the next began",
     ]
+
+
+def test_lines_on_what_was_decided_for_jobs_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    """One line per job, or more, that the others' bound did not hold for."""
+    site = TurnHarness(allocation="one", mode="observe")
+    with caplog.at_level("INFO", "penstock.controller"):
+        for k in range(JOB_LINES.burst + FLOOD):
+            site.turn_service.ended(site.start(f"job{k}"))
+    decided = [record for record in caplog.records if "decided" in record.getMessage()]
+    assert len(decided) == JOB_LINES.burst
 
 
 def test_a_job_that_hangs_up_fills_no_log(

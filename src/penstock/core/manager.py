@@ -16,7 +16,7 @@ single user the order is unchanged.
 
 import math
 from bisect import insort
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
@@ -114,6 +114,55 @@ class _OpenRequest:
     transfers: set[ResourceId] = field(default_factory=set)
 
 
+class QueueIndex:
+    """Who waits for whom at one moment: each queue is put in order once, when it is needed."""
+
+    def __init__(
+        self,
+        groups: Mapping[tuple[ResourceId, Hashable], _Group],
+        phases: Mapping[JobId, _OpenRequest],
+    ) -> None:
+        self._groups, self._phases = groups, phases
+        self._queues: dict[tuple[ResourceId, Hashable], tuple[list[JobId], dict[JobId, int]]] = {}
+
+    def ahead_of(self, job: JobId, most: int | None = None) -> tuple[list[JobId], int]:
+        """Return the jobs that a waiting phase waits for, `most` at most, and how many there are.
+
+        Those admitted come first, then those before it. On several resources the number is that of
+        the longest queue, or of those returned if they are more.
+        """
+        ahead: dict[JobId, None] = {}
+        longest = 0
+        for queue, places in self._queues_of(job):
+            if (place := places.get(job)) is not None:
+                ahead |= dict.fromkeys(queue[: place if most is None else min(place, most)])
+                longest = max(longest, place)
+        return list(ahead)[:most], max(longest, len(ahead))
+
+    def is_ahead(self, job: JobId, of: JobId) -> bool:
+        """Tell whether a waiting phase waits for a job."""
+        for queue, places in self._queues_of(of):
+            admitted = queue[: len(queue) - len(places)]
+            if of in places and (job in admitted or places.get(job, math.inf) < places[of]):
+                return True
+        return False
+
+    def _queues_of(self, job: JobId) -> Iterator[tuple[list[JobId], dict[JobId, int]]]:
+        phase = self._phases.get(job)
+        for resource in () if phase is None else sorted(phase.open_resources):
+            if phase is not None and (resource, phase.group) in self._groups:
+                yield self._queue((resource, phase.group))
+
+    def _queue(self, key: tuple[ResourceId, Hashable]) -> tuple[list[JobId], dict[JobId, int]]:
+        """Return the jobs of a group, those admitted first, and the places of the others."""
+        if key not in self._queues:
+            admitted = [turn.request.job.id for turn in self._groups[key].admitted]
+            queue = [*admitted, *self._groups[key].queue()]
+            places = {queue[place]: place for place in range(len(admitted), len(queue))}
+            self._queues[key] = queue, places
+        return self._queues[key]
+
+
 class Manager:
     """Decides by its policies; has no clock, socket or file.
 
@@ -203,15 +252,11 @@ class Manager:
 
     def ahead_of(self, job: JobId) -> list[JobId]:
         """Return the jobs that a waiting phase waits for: those admitted, then those before it."""
-        phase = self._phases.get(job)
-        ahead: dict[JobId, None] = {}
-        for resource in () if phase is None else sorted(phase.open_resources):
-            group = self._groups.get((resource, phase.group), _Group()) if phase else _Group()
-            queue = group.queue()
-            if job in queue:
-                ahead |= dict.fromkeys(turn.request.job.id for turn in group.admitted)
-                ahead |= dict.fromkeys(queue[: queue.index(job)])
-        return list(ahead)
+        return self.queue_index().ahead_of(job)[0]
+
+    def queue_index(self) -> "QueueIndex":
+        """Return who waits for whom, until the next event."""
+        return QueueIndex(self._groups, self._phases)
 
     def queues(self) -> Iterable[tuple[list[JobId], list[JobId]]]:
         """Yield the admitted and the waiting jobs of each group that has some waiting, in order."""

@@ -68,6 +68,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     since_seconds: float | None
     at_most_seconds: float | None
     behind: list[str]
+    ahead: int  # how many, of whom `behind` names the first
     file_systems: list[str]
     waits_on: list[str]  # of these
     share: float  # granted
@@ -245,6 +246,7 @@ def _job(job: JobRecord, rate: float | None) -> JobView:
         since_seconds=job.since_seconds,
         at_most_seconds=job.at_most_seconds if doing == "waiting" else None,
         behind=job.behind,
+        ahead=job.ahead,
         file_systems=job.file_systems,
         waits_on=job.waits_on,
         share=job.share,
@@ -382,7 +384,7 @@ def _row(job: JobView, *, several_file_systems: bool) -> dict[str, str]:
         "received": "-" if job.received is None else f"{job.received:.0%}",
         "MiB/s": _rate(job.rate),
         "moved": show_volume(job.bytes),
-        "waits for": on + behind(job.behind) if waits else "",
+        "waits for": on + behind(job.behind, job.ahead) if waits else "",
         "at most": "" if most is None else f"{show_seconds(most)} more",
     }
 

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -14,6 +14,7 @@ from penstock.core.allotment import FALLBACKS, REASONS, Allotment
 from penstock.core.arbiter import Arbiter
 from penstock.errors import InputError
 from penstock.live.controller.core_inputs import CLASS, WHY_UNKNOWN
+from penstock.live.controller.pace import JobLog
 from penstock.live.controller.policy_watch import Watch, unwatched
 from penstock.live.protocol.io_node_record import AllocationStatus
 from penstock.live.protocol.job_record import JobAllocation
@@ -21,8 +22,6 @@ from penstock.model import Action, Curve, Event, Job, JobId, Site, Snapshot, Vie
 from penstock.model.job import PRIOR
 from penstock.records import Header, PolicySpec
 from penstock.units import show_count
-
-log = logging.getLogger("penstock.controller")
 
 
 def with_arbitration(header: Header, config: Config, watch: Watch = unwatched) -> Header:
@@ -103,7 +102,11 @@ class Allocations:
     """
 
     def __init__(
-        self, header: Header, arbiter: Arbiter, clock: Callable[[], float] = time.monotonic
+        self,
+        header: Header,
+        arbiter: Arbiter,
+        clock: Callable[[], float] = time.monotonic,
+        job_log: JobLog | None = None,
     ) -> None:
         assert header.allocation is not None
         self.seconds = 0.0
@@ -121,6 +124,8 @@ class Allocations:
         self._shown = shown
         shown.observe = self._would_be
         self._enforced: set[JobId] = set()
+        self._jobs: Mapping[JobId, Job] = {}
+        self._log_of_jobs = job_log or JobLog(clock)
         self._reasons: Counter[str] = Counter()
 
     def handle(self, event: Event, view: View) -> Sequence[Action]:
@@ -136,6 +141,7 @@ class Allocations:
         self._shown.begins_io(job)
 
     def _decide(self, event: Event, view: View) -> Sequence[Action]:
+        self._jobs = view.jobs
         actions = self.arbiter.handle(event, view)
         self._enforced = {id for id, job in view.jobs.items() if job.enforced}
         # Whom it wakes when jobs are old enough is woken by the arbiter, too.
@@ -221,10 +227,12 @@ class Allocations:
         why = f": {allotment.error}" if allotment.error else ""
         if allotment.lacks:
             why += f" (not known: {', '.join(allotment.lacks)})"
-        log.log(
-            logging.WARNING if warns else logging.INFO,
+        job = self._jobs.get(id)
+        self._log_of_jobs.note(
+            "" if job is None else job.user,
             "job %s: I/O nodes %s %s, reason %s%s",
             *(id, sorted(allotment.resources), decided, allotment.reason, why),
+            level=logging.WARNING if warns else logging.INFO,
         )
 
 

@@ -33,6 +33,7 @@ from penstock.live.controller.status import site_status
 from penstock.live.controller.supervise import run_forever
 from penstock.live.controller.tuning import Tuning
 from penstock.live.controller.turn_service import TurnService
+from penstock.live.controller.turns import Moment
 from penstock.live.controller.unreported_exits import UnreportedExits
 from penstock.live.deployment.carrying import carry_token
 from penstock.live.deployment.emulator import ProcessEnvironment
@@ -84,7 +85,7 @@ class Controller:
         self.key = deployment.site_key()
         self.refusals = RefusalLog(clock)
         self.quotas = Quotas(deployment.config.live.user_jobs)
-        self.messages = FairMessages()
+        self.messages = FairMessages(clock=clock)
         self.unfinished = UnfinishedLines()
         self.questions, self.beginnings = Paces(QUESTIONS, clock), Paces(BEGINNINGS, clock)
         self._connects = Paces(CONNECTIONS, clock)
@@ -130,6 +131,7 @@ class Controller:
             emulated=deployment.emulate is not None,
             # Half a lease: the next heartbeat comes before gates open.
             watch=watched(deployment.config.live.seconds()[0] / 2),
+            job_log=self._job_log,
         )
         self.detection = Detection(self.jobs.running, self.archive.keep_class)
         self.tuning = self._tuning()
@@ -284,7 +286,8 @@ class Controller:
         self.history.changed(job.id)
         if job.id in self._writers:  # it runs
             self.moves += 1
-            log.info(
+            self._job_log.note(
+                job.begin.user,
                 "job %s is moved from I/O nodes %s to %s",
                 *(job.id, sorted(before), sorted(job.io_nodes)),
             )
@@ -297,7 +300,8 @@ class Controller:
         self._push(id, mapped)
         job.io_nodes = self.io_node_map.numbers(id)
         self.history.changed(id)
-        log.info("job %s is no longer enforced: it gets all its I/O nodes", id)
+        text = "job %s is no longer enforced: it gets all its I/O nodes"
+        self._job_log.note(job.begin.user, text, id)
 
     def begins_io(self, job: JobEntry) -> None:
         """A job is about to move data: choose its first I/O node by who else does."""
@@ -337,6 +341,17 @@ class Controller:
             if (refusal := session.enter()) is not None:
                 writer.write(client.encode_line(refusal))
                 return
+            await self._serve(session, writer)
+            # Jobs may end by the thousand at once. Who is cancelled meanwhile ends at once.
+            await session.wait_to_close()
+        finally:
+            self._connections.discard(task)
+            session.close()
+            writer.close()
+
+    async def _serve(self, session: Session, writer: asyncio.StreamWriter) -> None:
+        """Answer what a connection sends, until its end."""
+        try:
             while not (self._stopped.is_set() or session.over) and (text := await session.line()):
                 answer = await session.handle(text)
                 if answer is not None:
@@ -344,10 +359,6 @@ class Controller:
                     await writer.drain()
         except OSError:
             pass  # the connection broke, or sent an endless line
-        finally:
-            self._connections.discard(task)
-            session.close()
-            writer.close()
 
     def register_node(self, link: IoNodeLink) -> IoNodeLink:
         """Add an I/O node of another host."""
@@ -508,11 +519,11 @@ class Controller:
         self._job_log.note(job.begin.user, "job %s %s", job.id, ended)
         return advised(record, self.turn_service.policy) if record.mode == "advise" else ""
 
-    def record(self, job: JobEntry) -> JobRecord:
-        """Return the record of a job, with its turn."""
+    def record(self, job: JobEntry, moment: Moment | None = None) -> JobRecord:
+        """Return the record of a job, with its turn; `moment` is that of many jobs."""
         if self.jobs.running.get(job.id) is job:
             job.out_of_reach = self.io_node_map.out_of_reach(job.id)
-        record = self.turn_service.describe(job.record(self._clock()))
+        record = self.turn_service.describe(job.record(self._clock()), moment)
         return msgspec.structs.replace(record, received=self.share_received(job))
 
     def share_received(self, job: JobEntry) -> float | None:
@@ -525,9 +536,16 @@ class Controller:
             return None
         return self.received.received(service.members(id), self._clock(), since)
 
-    def job_records(self) -> list[JobRecord]:
-        """Return all jobs that are listed, the oldest first."""
-        return [*self.jobs.ended(), *map(self.record, self.jobs.running.values())]
+    def job_records(self, peer: Peer | None = None) -> list[JobRecord]:
+        """Return all jobs that are listed, or those that a peer sees, the oldest first."""
+        ended, running = self.jobs.ended(), list(self.jobs.running.values())
+        if peer is not None:
+            users = {job.user for job in ended} | {job.begin.user for job in running}
+            seen = set(filter(peer.sees, users))
+            ended = [job for job in ended if job.user in seen]
+            running = [job for job in running if job.begin.user in seen]
+        moment = self.turn_service.turns.moment()
+        return [*ended, *(self.record(job, moment) for job in running)]
 
     async def remap(self, remap: messages.Remap) -> None:
         """Give a running job other I/O nodes; return when it uses them."""
@@ -576,6 +594,6 @@ class Controller:
         self._stop.set()
         await self._stopped.wait()
 
-    async def status(self) -> messages.Status:
-        """Return the status, with the I/O nodes' own counters."""
-        return await site_status(self)
+    async def status(self, peer: Peer | None = None) -> messages.Status:
+        """Return the status, with the I/O nodes' own counters; of a peer, it is charged for it."""
+        return await site_status(self, peer)

@@ -125,12 +125,12 @@ def _doing(job: JobRecord, status: messages.Status) -> Iterator[str]:
             would = "" if job.mode == "enforce" else "would "
             yield (
                 f"On {_listed(job.waits_on)} it {would}wait{'' if would else 's'} for its turn, "
-                f"{behind(job.behind)}; its calls on its other file systems go on."
+                f"{behind(job.behind, job.ahead)}; its calls on its other file systems go on."
             )
     elif job.mode == "enforce":
         yield (
             f"It has been waiting for its turn{_on_some(job, status)} for {since}, "
-            f"{behind(job.behind)}."
+            f"{behind(job.behind, job.ahead)}."
         )
         if job.at_most_seconds is not None:
             most = show_seconds(job.at_most_seconds)
@@ -141,7 +141,7 @@ def _doing(job: JobRecord, status: messages.Status) -> Iterator[str]:
     else:
         yield (
             f"It transfers; if turns were enforced, it would have been waiting"
-            f"{_on_some(job, status)} for {since}, {behind(job.behind)}{_received(job)}."
+            f"{_on_some(job, status)} for {since}, {behind(job.behind, job.ahead)}{_received(job)}."
         )
 
 
@@ -186,13 +186,14 @@ def _shares(job: JobRecord, status: messages.Status) -> Iterator[str]:
         )
 
 
-def behind(ahead: Sequence[str]) -> str:
-    """Return the jobs that a job waits for, in words."""
+def behind(ahead: Sequence[str], count: int = 0) -> str:
+    """Return the jobs that a job waits for, in words; `count` says how many if it names fewer."""
+    count = max(count, len(ahead))
     if not ahead:
         return "and is the next"
     first = f"for {ahead[0]}"
     others = f", behind {', '.join(ahead[1:4])}" if len(ahead) > 1 else ""
-    return first + others + (f" and {len(ahead) - 4} more" if len(ahead) > 4 else "")
+    return first + others + (f" and {count - 4} more" if count > 4 else "")
 
 
 def _suspicious(counters: Mapping[str, int]) -> Iterator[str]:

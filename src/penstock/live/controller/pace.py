@@ -32,7 +32,7 @@ CONNECTIONS = Rate(burst=2000, per_second=50.0)
 JOB_LINES = Rate(burst=1000, per_second=1.0)
 """Lines of the log on the jobs of a user."""
 LONGEST_DELAY = 4.0
-"""Seconds that a request waits at most, less than whoever sent it waits for the answer."""
+"""Seconds from its arrival that a request waits at most: its sender waits longer for the answer."""
 _USERS = 1024
 """Users whose paces are remembered."""
 log = logging.getLogger("penstock.controller")
@@ -77,13 +77,24 @@ class Paces:
             self._paces[user] = Pace(self._rate, self._clock)
         return self._paces[user].delay(at_most)
 
-    def wait(self, user: str) -> float:
-        """Count one of a user; return for how many seconds it waits. TooFastError: for too many."""
-        if (delay := self.delay(user)) > LONGEST_DELAY:
+    def wait(self, user: str, waited: float = 0.0) -> float:
+        """Count one of a user; return for how many seconds it waits. TooFastError: for too many.
+
+        `waited`: seconds since it arrived.
+        """
+        check_delay(user, waited)
+        at_most = LONGEST_DELAY - waited
+        if (delay := self.delay(user, at_most)) > at_most:
             raise TooFastError(
                 f"{user}: requests come faster than {self._rate.per_second:g} per second"
             )
         return delay
+
+
+def check_delay(user: str, waited: float) -> None:
+    """Refuse a request that has waited for too long: TooFastError."""
+    if waited > LONGEST_DELAY:
+        raise TooFastError(f"{user}: requests come faster than they can be answered")
 
 
 class JobLog:
@@ -93,11 +104,11 @@ class JobLog:
         self._paces = Paces(JOB_LINES, clock)
         self._left_out: Counter[str] = Counter()
 
-    def note(self, user: str, text: str, *values: object) -> None:
+    def note(self, user: str, text: str, *values: object, level: int = logging.INFO) -> None:
         """Log a line about a job of a user, unless there were too many."""
         if self._paces.delay(user, at_most=0.0) > 0.0:
             self._left_out[user] += 1
             return
         if left_out := self._left_out.pop(user, 0):
             log.info("left out %d lines on jobs of user %s", left_out, user)
-        log.info(text, *values)
+        log.log(level, text, *values)

@@ -80,6 +80,10 @@ class Peer:
         """Whether it has the deployment's rights anyway, or speaks for a whole host."""
         return self.rules or (self.uid is None and not self.user)
 
+    def sees(self, user: str) -> bool:
+        """Tell whether the status shows it the jobs of a user."""
+        return self.is_trusted or self.may_read(user)
+
     def check_own(self, user: str, what: str) -> None:
         """Refuse a peer that is neither this user nor the deployment's user or root."""
         if not self.may_read(user):

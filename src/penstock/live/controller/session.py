@@ -10,7 +10,7 @@ from penstock.live.controller.application_requests import REQUESTS
 from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.lines import LineReader
-from penstock.live.controller.pace import PHASES, Pace, TooFastError
+from penstock.live.controller.pace import PHASES, Pace, TooFastError, check_delay
 from penstock.live.controller.peer import Peer, RefusedError
 from penstock.live.controller.status import as_seen_by
 from penstock.live.protocol import messages
@@ -68,6 +68,7 @@ class Session:
         self._visit: Visit | None = None  # until it has a job
         self._user: str | None = None  # who is charged for its job
         self._charged = peer.charged  # for its messages
+        self._waited = 0.0  # seconds since the last message came
         close = writer.transport.abort
         reader.kept = lambda size: controller.unfinished.keep(self._charged, close, size)
         self._applications = controller.application_requests(peer)
@@ -101,14 +102,16 @@ class Session:
 
     async def handle(self, text: bytes) -> messages.Message | None:
         """Handle one line when it is this user's turn; return its answer, if it has one."""
-        await self._controller.messages.next_of(self._charged)
+        self._waited = await self._controller.messages.next_of(self._charged)
         if self._link is not None:
             self._link.receive(text)
             return None
         try:
             message = messages.decode(text, _TO_CONTROLLER)
             if self._is_request(message):
-                await self._wait(self._controller.questions.wait(self._charged))
+                await self._wait_in_time(
+                    self._controller.questions.wait(self._charged, self._waited)
+                )
             return await self._do(message)
         except TooFastError as error:
             self.over = True
@@ -122,6 +125,11 @@ class Session:
             return messages.Failure(error=str(error))
         except InputError as error:
             return messages.Failure(error=str(error))
+
+    async def wait_to_close(self) -> None:
+        """Wait until it is this user's turn to have the end of its job handled."""
+        if self._job is not None:
+            await self._controller.messages.next_of(self._charged)
 
     def close(self) -> None:
         """The connection has ended."""
@@ -167,7 +175,7 @@ class Session:
                 await self._controller.remap(message)
             case messages.GetStatus():
                 status = msgspec.structs.replace(
-                    await self._controller.status(),
+                    await self._controller.status(self._peer),
                     directories=self._controller.jobs.directories(self._peer.may_read),
                 )
                 return as_seen_by(status, self._peer)
@@ -193,7 +201,7 @@ class Session:
             self._controller.quotas.begin(begin.user)
             self._user = begin.user
         self._end_visit()  # it has a job's place while it waits
-        await self._wait(delay)
+        await self._wait_in_time(delay)
         earlier = None
         if begin.resumes is not None:
             earlier = await self._controller.earlier(begin, self._peer)
@@ -215,13 +223,19 @@ class Session:
         reconnects = earlier is not None and self._peer.may_read(earlier.user)
         if self._peer.is_trusted or reconnects:
             return 0.0
-        return self._controller.beginnings.wait(self._charged)
+        return self._controller.beginnings.wait(self._charged, self._waited)
 
     async def _wait(self, delay: float) -> None:
         """Wait until what came too soon may be handled, and it is this user's turn again."""
         if delay > 0.0:
             await asyncio.sleep(delay)
-            await self._controller.messages.next_of(self._charged)
+            self._waited += delay + await self._controller.messages.next_of(self._charged)
+
+    async def _wait_in_time(self, delay: float) -> None:
+        """Wait for no longer than whoever sent the request does."""
+        await self._wait(delay)
+        if delay > 0.0:
+            check_delay(self._charged, self._waited)
 
     async def _report(self, job: JobEntry, message: messages.Message) -> None:
         """Handle a job's message that has no answer."""

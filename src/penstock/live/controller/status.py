@@ -15,7 +15,7 @@ from penstock.live.controller.io_nodes import IoNode
 from penstock.live.controller.peer import Peer
 from penstock.live.controller.policy_watch import Watch
 from penstock.live.controller.turn_state import Phase, TurnState
-from penstock.live.controller.turns import Turns
+from penstock.live.controller.turns import Moment, Turns
 from penstock.live.deployment.spec import ANSWER_TIMEOUT
 from penstock.live.protocol import messages
 from penstock.live.protocol.file_system_record import FileSystemRecord
@@ -29,22 +29,29 @@ if TYPE_CHECKING:
 
 WAIT_BOUNDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 30.0, 120.0)
 """Upper bounds of the histogram's buckets, in seconds."""
+BEHIND = 10
+"""Jobs ahead of a waiting one that are named."""
 OF_ANOTHER = "a job of another user"
 """What users see instead of the id of one."""
 
 
-async def site_status(controller: "Controller") -> messages.Status:
-    """Return what a controller knows, and what its I/O nodes answer."""
+async def site_status(controller: "Controller", peer: Peer | None = None) -> messages.Status:
+    """Return what a controller knows, and what its I/O nodes answer; to a peer, with jobs it sees.
+
+    A peer is charged for the time that this takes.
+    """
     turn_service = controller.turn_service
     io_nodes = await asyncio.gather(
         *(_io_node(controller, io_node) for io_node in controller.io_nodes.nodes)
     )
+    if peer is not None:
+        await controller.messages.next_of(peer.charged)
     totals = controller.jobs.totals()
     return messages.Status(
         site=controller.deployment.site_name,
         roots=controller.deployment.roots,
         emulated=controller.deployment.emulate,
-        jobs=controller.job_records(),
+        jobs=controller.job_records(peer),
         io_nodes=list(io_nodes),
         file_systems=_file_systems(controller),
         forwarded_bytes=totals.forwarded_bytes,
@@ -76,7 +83,7 @@ def as_seen_by(status: messages.Status, peer: Peer) -> messages.Status:
     """
     if peer.is_trusted:
         return status
-    jobs = [job for job in status.jobs if peer.may_read(job.user)]
+    jobs = [job for job in status.jobs if peer.sees(job.user)]
     own = {job.id for job in jobs}
     jobs = [structs.replace(job, behind=unnamed(job.behind, own)) for job in jobs]
     return structs.replace(
@@ -188,6 +195,7 @@ def with_turn(
     turns: Turns,
     id: JobId,
     *,
+    moment: Moment,
     mode: str,
     longest_wait: float,
     now: float,
@@ -215,21 +223,24 @@ def with_turn(
         record = structs.replace(record, turn_waited_seconds=waited)
     if phase is None or record.state != "running":
         return record
+    behind, ahead = moment.queues.ahead_of(id, BEHIND)
     if phase.is_waiting:
         return structs.replace(
             record,
             doing="waiting",
             since_seconds=now - phase.since,
             at_most_seconds=waits_at_most(phase, longest_wait, now),
-            behind=manager.ahead_of(id),
+            behind=behind,
+            ahead=ahead,
         )
     since = now if phase.transfers_since is None else phase.transfers_since
     return structs.replace(
         record,
         doing="transferring",
-        behind=manager.ahead_of(id) if record.waits_on else [],
+        behind=behind if record.waits_on else [],
+        ahead=ahead if record.waits_on else 0,
         since_seconds=now - since,
-        share=turns.share(id),
+        share=turns.share(id, moment.totals),
         out_of_turn=not turns.has_turn(id),
     )
 

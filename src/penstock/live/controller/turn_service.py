@@ -29,10 +29,11 @@ from penstock.live.controller.io_node_weights import OutOfTurn
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.modes import DEFAULT, Modes
 from penstock.live.controller.multi_host_jobs import MultiHostJob, MultiHostJobs
+from penstock.live.controller.pace import JobLog
 from penstock.live.controller.policy_watch import Watch, failure_text, unwatched
 from penstock.live.controller.status import TurnWaits, with_progress, with_turn
 from penstock.live.controller.turn_state import Phase, PhaseReport, Release, TurnState
-from penstock.live.controller.turns import Turns
+from penstock.live.controller.turns import Moment, Turns
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.messages import COUNTER_INTERVAL
@@ -87,6 +88,7 @@ class TurnService:
         wall_clock: Callable[[], float] = time.time,
         emulated: bool = False,
         watch: Watch = unwatched,
+        job_log: JobLog | None = None,
     ) -> None:
         """`send` sends a message to a job, `set_weights` the weights of jobs to the I/O nodes.
         `path` returns the I/O nodes that a job can use now, `learn` takes each phase that is over
@@ -113,7 +115,9 @@ class TurnService:
                 "sharing.scope = 'file-system'"
             )
         arbiter = self.header.arbiter(hears_phases=True)
-        self.allocations = None if arbiter is None else Allocations(self.header, arbiter, clock)
+        self.allocations = (
+            None if arbiter is None else Allocations(self.header, arbiter, clock, job_log)
+        )
         """What was decided on jobs' I/O nodes; None: nothing is."""
         self.turns = Turns(*self.header.manager(self.allocations))
         self.policy = config.sharing.policy
@@ -394,8 +398,8 @@ class TurnService:
         state = self._state(record.id)
         return record if state is None else with_progress(record, state)
 
-    def describe(self, record: JobRecord) -> JobRecord:
-        """Return a job's record with its phases and its turn."""
+    def describe(self, record: JobRecord, moment: Moment | None = None) -> JobRecord:
+        """Return a job's record with its phases and its turn; `moment` is that of many jobs."""
         id = self.turn_id(record.id)
         if id is None or id not in self.turns.states:
             return record
@@ -403,6 +407,7 @@ class TurnService:
             self._with_file_systems(record, id),
             self.turns,
             id,
+            moment=moment or self.turns.moment(),
             mode=self.modes.of(record.user),
             longest_wait=self.longest_wait,
             now=self._clock(),
@@ -644,8 +649,11 @@ class TurnService:
 
     def _is_awaited(self, id: JobId) -> bool:
         """Tell whether another job waits for the turn that this one has."""
-        return self.turns.has_turn(id) and any(
-            self._is_enforced(other) and id in self.turns.manager.ahead_of(other)
+        if not self.turns.has_turn(id):
+            return False
+        queues = self.turns.manager.queue_index()
+        return any(
+            self._is_enforced(other) and queues.is_ahead(id, other)
             for other, _ in self.turns.waiting()
         )
 

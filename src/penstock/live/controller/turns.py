@@ -11,15 +11,15 @@ for. For the same reason a phase that comes to use another file system yields it
 for all of them again, at once.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from penstock.core.ledger import Ledger, decide
-from penstock.core.manager import Manager
+from penstock.core.manager import Manager, QueueIndex
 from penstock.core.wait import heaviest, release_overdue
 from penstock.identities import FIRST_FILE_SYSTEM
+from penstock.live.controller.overlap import Overlap
 from penstock.live.controller.turn_state import (
     Phase,
     PhaseEstimate,
@@ -49,6 +49,14 @@ from penstock.model import (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What is worked out once to describe many jobs: it costs as much as all of them."""
+
+    queues: QueueIndex
+    totals: dict[ResourceId, float] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Turns:
     """The turns of a site's jobs; every method returns what to do."""
@@ -65,6 +73,7 @@ class Turns:
     _in_phase: set[JobId] = field(default_factory=set, init=False)
     _silent: set[JobId] = field(default_factory=set, init=False)
     """Jobs whose turn was taken, and which may still be transferring."""
+    _overlap: Overlap = field(default_factory=Overlap, init=False)
 
     def __post_init__(self) -> None:
         self.ledger.attend(self.manager)
@@ -87,6 +96,7 @@ class Turns:
         finally:  # whatever a policy raises, the job is gone
             del self.states[job]
             self._silent.discard(job)
+            self.note_overlap([job])
             after = self._handle(JobEnded(time=now, job=job))
         return actions + after
 
@@ -132,6 +142,7 @@ class Turns:
                 state.phase.compute = max(now - state.idle_since, 0.0)
             self._in_phase.add(job)
             self._silent.discard(job)
+            self._overlap.leave(job)
             state.phase.set_mode(mode)
             if transferring is not None:
                 state.phase.weight = self._heaviest()(state.phase)
@@ -155,7 +166,7 @@ class Turns:
             self.observer.phase_changed(job)
             if state.phase.is_waiting:
                 actions.append(Hold(job=job, resource=resources[0]))
-        self.note_overlap()
+        self.note_overlap([job])
         return actions
 
     def widen(self, now: float, job: JobId, resources: tuple[ResourceId, ...]) -> list[Action]:
@@ -182,6 +193,7 @@ class Turns:
                 state.phase.paths = phase.paths
                 if phase.released:  # it goes on transferring where it does
                     state.phase.release(now, phase.weight)
+                self.note_overlap([job])
         return actions
 
     def io_nodes_changed(self, job: JobId, io_nodes: Iterable[ResourceId]) -> None:
@@ -190,13 +202,13 @@ class Turns:
         for phase in (state.phase, state.suspended) if state is not None else ():
             if phase is not None:
                 phase.io_nodes |= frozenset(io_nodes)
-        self.note_overlap()
+        self.note_overlap([job])
 
     def file_systems_changed(self, job: JobId, file_systems: Iterable[ResourceId]) -> None:
         """A job's phase has come to use these file systems."""
         if (phase := self.states[job].phase) is not None:
             phase.file_systems |= frozenset(file_systems)
-        self.note_overlap()
+        self.note_overlap([job])
 
     def yield_turn(self, now: float, job: JobId) -> list[Action]:
         """A job yields its turn: as if its phase had not begun, until it resumes."""
@@ -209,6 +221,7 @@ class Turns:
         state = self.states[job]
         state.last_report, state.suspended = now, None
         self._silent.discard(job)
+        self.note_overlap([job])
         phase = state.phase
         if phase is None or phase.number != report.number:
             return []
@@ -247,7 +260,7 @@ class Turns:
         overdue = list(release_overdue(waiting.items(), now, longest, weights.__getitem__))
         for job, _ in overdue:
             self.observer.phase_changed(job)
-        self.note_overlap()
+        self.note_overlap([job for job, _ in overdue])
         return [Release(job=job, weight=phase.weight) for job, phase in overdue]
 
     def release_all(self, now: float) -> list[Release]:
@@ -364,19 +377,30 @@ class Turns:
 
         return beside
 
-    def share(self, job: JobId) -> float:
-        """Return the part of its resources that a job is granted now, their mean."""
+    def moment(self) -> "Moment":
+        """Return what many jobs are described with, until the next event."""
+        return Moment(queues=self.manager.queue_index())
+
+    def share(self, job: JobId, totals: dict[ResourceId, float] | None = None) -> float:
+        """Return the part of its resources that a job is granted now, their mean.
+
+        `totals`: the weights on resources, as far as they were summed at this moment.
+        """
+        totals = {} if totals is None else totals
         phase = self.states[job].phase
         if phase is None or phase.is_waiting:
             return 0.0
         if not phase.resources:
             return 1.0
-        return fmean(self._share(phase, resource) for resource in phase.resources)
+        return fmean(self._share(phase, resource, totals) for resource in phase.resources)
 
-    def _share(self, phase: Phase, resource: ResourceId) -> float:
-        beside = (each for _, each in self._phases() if each.has_share_of(resource))
-        weights = sum(each.weight_on(resource) for each in beside)
-        return phase.weight_on(resource) / weights if phase.has_share_of(resource) else 0.0
+    def _share(self, phase: Phase, resource: ResourceId, totals: dict[ResourceId, float]) -> float:
+        if not phase.has_share_of(resource):
+            return 0.0
+        if resource not in totals:
+            beside = (each for _, each in self._phases() if each.has_share_of(resource))
+            totals[resource] = sum(each.weight_on(resource) for each in beside)
+        return phase.weight_on(resource) / totals[resource]
 
     def expected_seconds(
         self,
@@ -398,25 +422,25 @@ class Turns:
         bandwidth = declared or state.bandwidth or self.fastest
         return volume / bandwidth if volume is not None and bandwidth else None
 
-    def note_overlap(self) -> None:
-        """Note which phases move data beside others now: they show less than their jobs can do.
+    def note_overlap(self, jobs: Iterable[JobId] | None = None) -> None:
+        """Note which phases, of these jobs or of all, move data beside others now.
 
         Phases share file systems, also those that go direct, and some share I/O nodes, whatever
         turns are taken on. A phase that waits for its turn moves nothing, unless its job is only
-        observed.
+        observed. One whose turn was taken since its job fell silent may still move data.
         """
-        moving = [phase for _, phase in self._phases() if phase.moves_since is not None]
-        silent = [
-            phase for job in self._silent if (phase := self.states[job].suspended) is not None
-        ]
-        all_of_them = moving + silent
-        on = Counter(file_system for phase in all_of_them for file_system in phase.file_systems)
-        through = Counter(io_node for phase in all_of_them for io_node in phase.io_nodes)
-        for phase in moving:
-            if any(on[file_system] > 1 for file_system in phase.file_systems):
-                phase.alone = False
-            if any(through[io_node] > 1 for io_node in phase.io_nodes):
-                phase.apart = False
+        moving: dict[JobId, Phase] = {}
+        for job in self.states if jobs is None else jobs:
+            state = self.states.get(job)
+            phase = None if state is None else state.phase
+            if state is not None and phase is None and job in self._silent:
+                moving |= {} if state.suspended is None else {job: state.suspended}
+            elif phase is not None and phase.moves_since is not None:
+                moving[job] = phase
+            if job not in moving:  # all leave before any other comes
+                self._overlap.leave(job)
+        for job, phase in moving.items():
+            self._overlap.enter(job, phase)
 
     def _interrupt(self, now: float, job: JobId) -> list[Action]:
         return [] if self.states[job].phase is None else self._end(now, job, 0.0)
@@ -428,6 +452,7 @@ class Turns:
         resources = (state.phase and state.phase.resources) or (DIRECT_PATH,)
         state.phase = None
         self._in_phase.discard(job)
+        self.note_overlap([job])
         idle = 0.0 if report is None else max(report.idle, 0.0)
         if report is None:
             state.idle_since = None
@@ -461,8 +486,9 @@ class Turns:
         self.record(event, actions, moved, False, seconds)
         for action in actions:
             self._apply(action)
-        if actions:
-            self.note_overlap()
+        self.note_overlap(
+            {action.job: None for action in actions if isinstance(action, Admit | Hold)}
+        )
         return actions
 
     def _apply(self, action: Action) -> None:

@@ -69,8 +69,9 @@ class ControllerService:
     async def waiting(self) -> Turns:
         """Return the jobs that transfer and those that wait."""
         now, turns = self._wall_clock(), Turns()
+        moment = self._turn_service.turns.moment()
         for job in self._jobs.running.values():
-            record = self._controller.record(job)
+            record = self._controller.record(job, moment)
             since = now - (record.since_seconds or 0.0)
             group = record.group or ""
             if record.doing == "waiting":
@@ -80,6 +81,7 @@ class ControllerService:
                         user=record.user,
                         since=since,
                         behind=record.behind,
+                        ahead=record.ahead,
                         group=group,
                         waits_on=record.waits_on,
                     )

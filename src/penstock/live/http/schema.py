@@ -43,6 +43,7 @@ class Explanation(Answer, frozen=True, kw_only=True):
     since_seconds: float | None
     at_most_seconds: float | None
     behind: list[str]
+    ahead: Count
     share: float  # granted
     received: float | None
     group: str | None
@@ -111,7 +112,8 @@ class Waiting(Answer, frozen=True, kw_only=True):
 
     job: str
     since: float  # seconds since the epoch
-    behind: list[str]  # jobs that it waits for
+    behind: list[str]  # jobs that it waits for, the first ten of them
+    ahead: Count = 0  # how many jobs it waits for
     group: str = ""
     waits_on: list[str] = []  # file systems, as in JobRecord
     user: str | UnsetType = UNSET

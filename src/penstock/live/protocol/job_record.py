@@ -215,7 +215,13 @@ class JobRecord(JobSummary, frozen=True, kw_only=True):
         float | None,
         Meta(description="How much longer it can wait: until live.max-wait after its phase began."),
     ] = None
-    behind: Annotated[list[str], Meta(description="Jobs that it waits for.")] = []
+    behind: Annotated[
+        list[str], Meta(description="Jobs that it waits for, the first ten of them.")
+    ] = []
+    ahead: Annotated[
+        Count,
+        Meta(description="How many jobs it waits for; on several resources, where they are most."),
+    ] = 0
     share: Annotated[
         float,
         Meta(
