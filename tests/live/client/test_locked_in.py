@@ -17,3 +17,13 @@ def test_every_call_makes_the_system_calls_of_the_plain_one(name: str, compiled:
             assert all(line.endswith(": returned 0") for line in plain.splitlines())
             assert job.run(program, way).stdout == plain
         assert job.pages.total("writes") > 0
+
+
+@pytest.mark.parametrize("name", SET_UPS)
+def test_a_restricted_process_starts_another_program(name: str, compiled: Compiled) -> None:
+    program = compiled("restricted_exec.c")
+    with set_up(name) as job:
+        for folder in (job.root, job.plain):
+            (folder / "text").write_text("data\n")
+        for managed in (False, True):
+            assert job.run(program, "/bin/cat", "text", managed=managed).stdout == "data\n"
