@@ -210,6 +210,14 @@ EXPORT int flock(int fd, int operation) {
 LOCKF(lockf, off_t)
 LOCKF(lockf64, off64_t)
 
+static size_t bytes_of(const struct iovec* pieces, int count) {
+  const bool counted = penstock_is_busy();
+  if (!counted && !penstock_busy()) return PENSTOCK_REFUSED_VECTOR;
+  const size_t bytes = penstock_vector_bytes(pieces, count);
+  if (!counted) penstock_idle();
+  return bytes;
+}
+
 // Negative offset: let the kernel report EINVAL.
 static int64_t at_or_nowhere(int64_t at) { return at < 0 ? INT64_MIN : at; }
 
@@ -237,7 +245,7 @@ static int64_t at_or_nowhere(int64_t at) { return at < 0 ? INT64_MIN : at; }
 #define FLAT(name, kind, where, parameters, arguments) \
   DATA(name, kind, n, (&(struct iovec){(void*)data, n}), 1, where, 0, parameters, arguments)
 #define VECTOR(name, kind, where, how, parameters, arguments) \
-  DATA(name, kind, penstock_vector_bytes(v, n), v, n, where, how, parameters, arguments)
+  DATA(name, kind, bytes_of(v, n), v, n, where, how, parameters, arguments)
 #define READ(name, where, ...) FLAT(name, PENSTOCK_READS, where, __VA_ARGS__)
 #define WRITE(name, where, ...) FLAT(name, PENSTOCK_WRITES, where, __VA_ARGS__)
 #define HERE PENSTOCK_AT_POSITION
@@ -332,16 +340,13 @@ SYNC(fdatasync, true)
 
 // A program that locks itself in (seccomp) allows the system calls that it knows of. Ours would end
 // it.
-static bool locks_itself_in(unsigned long option) {
-  return option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP;
-}
 EXPORT int prctl(int option, ...) {
   va_list rest;
   va_start(rest, option);
   unsigned long given[4];
   for (int k = 0; k < 4; ++k) given[k] = va_arg(rest, unsigned long);
   va_end(rest);
-  if (locks_itself_in((unsigned long)option)) penstock_retire();
+  if (option == PR_SET_SECCOMP) penstock_retire();
   return penstock_real()->prctl(option, given[0], given[1], given[2], given[3]);
 }
 
@@ -353,7 +358,7 @@ EXPORT long syscall(long number, ...) {
   for (int k = 0; k < 6; ++k) given[k] = va_arg(rest, unsigned long);
   va_end(rest);
   if ((number == SYS_seccomp && given[0] <= SECCOMP_SET_MODE_FILTER) ||
-      (number == SYS_prctl && locks_itself_in(given[0])))
+      (number == SYS_prctl && given[0] == PR_SET_SECCOMP))
     penstock_retire();
   return penstock_real()->syscall(number, given[0], given[1], given[2], given[3], given[4],
                                   given[5]);

@@ -111,8 +111,10 @@ void penstock_unpin(int fd) { atomic_fetch_sub(&pins[fd], 1); }
 // The table already has the number as not managed, so no other thread pins it.
 static void wait_for_pins(int fd) {
   const struct timespec while_ = {0, 50000};
-  while (!penstock_inside() && !penstock_retired() && atomic_load(&pins[fd]) != 0)
+  while (!penstock_inside() && atomic_load(&pins[fd]) != 0 && penstock_busy()) {
     syscall(SYS_nanosleep, &while_, NULL);
+    penstock_idle();
+  }
 }
 
 static void set(int fd, penstock_file* file) {
@@ -235,6 +237,21 @@ void penstock_closed(unsigned first, unsigned last) {
   }
 }
 
+void penstock_sync_all(void) {
+  const int top = atomic_load_explicit(&highest, memory_order_relaxed);
+  for (int fd = 0; fd <= top; ++fd) {
+    penstock_file* file = penstock_hold(fd);
+    if (file == NULL) continue;
+    const int error = penstock_sync_everywhere(file, fd, PENSTOCK_FSYNC);
+    if (error != 0) {
+      pthread_mutex_lock(&file->dirtying);
+      file->dirty.error = error;
+      pthread_mutex_unlock(&file->dirtying);
+    }
+    penstock_release_inside(file);
+  }
+}
+
 int penstock_highest(void) { return atomic_load_explicit(&highest, memory_order_relaxed); }
 
 void penstock_files_fork(bool begins) {
@@ -298,9 +315,11 @@ uint64_t penstock_socket_of(int fd) {
 bool penstock_is_own(int fd) {
   if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS || penstock_retired()) return false;
   const uint64_t socket = atomic_load_explicit(&own[fd], memory_order_relaxed);
-  if (socket == 0) return false;
+  const bool counted = penstock_is_busy();
+  if (socket == 0 || (!counted && !penstock_busy())) return false;
   const int error = errno;
   const bool is = penstock_socket_of(fd) == socket;
+  if (!counted) penstock_idle();
   errno = error;
   return is;
 }

@@ -94,6 +94,9 @@ void penstock_learn_descriptors(void);
 struct stat;
 bool penstock_status(int fd, struct stat* status);
 
+// From inside: syncs what I/O nodes of other hosts have of all files. An error is the next fsync's.
+void penstock_sync_all(void);
+
 // No descriptor above has ever been managed.
 int penstock_highest(void);
 

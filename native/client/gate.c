@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -101,6 +102,11 @@ static void wake_agent(void) {
   syscall(SYS_futex, &penstock_counted->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+void penstock_gate_wake(const penstock_control* page) {
+  for (uint32_t k = 0; k < (penstock_several_file_systems ? PENSTOCK_FILE_SYSTEMS : 1); ++k)
+    syscall(SYS_futex, &gate_of(page, k)->changes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
 static void wait_at_gate(const penstock_control* page, const penstock_gate* gate) {
   const uint64_t began = penstock_now();
   atomic_store_explicit(&penstock_my_slot()->waiting, began, memory_order_relaxed);
@@ -108,7 +114,7 @@ static void wait_at_gate(const penstock_control* page, const penstock_gate* gate
   const uint64_t most = began + page->longest_wait;
   uint64_t time = began;
   bool interrupted = false;
-  while (time < most && !interrupted) {
+  while (time < most && !interrupted && !penstock_retired()) {
     const uint32_t changes = atomic_load_explicit(&gate->changes, memory_order_acquire);
     const uint64_t until = atomic_load_explicit(&gate->closed_until, memory_order_acquire);
     if (until <= time) break;
@@ -176,8 +182,12 @@ static uint32_t file_system_of(int fd) {
 static void begin(const penstock_control* page, uint32_t file_system, size_t bytes) {
   penstock_slot* slot = penstock_my_slot();
   atomic_store_explicit(&slot->in_flight, file_system + 1, memory_order_relaxed);
+  // Who retires us waits for the calls that it sees.
+  atomic_signal_fence(memory_order_seq_cst);
   const penstock_gate* gate = gate_of(page, file_system);
-  if (!is_closed(gate) || is_small(page, file_system, bytes) || penstock_is_other_process()) return;
+  if (!is_closed(gate) || penstock_retired() || is_small(page, file_system, bytes) ||
+      penstock_is_other_process())
+    return;
   pass_gate(page, gate);
   // A signal handler may have made calls while this one waited.
   atomic_store_explicit(&slot->in_flight, file_system + 1, memory_order_relaxed);
@@ -223,14 +233,26 @@ static void end(void) {
   atomic_store_explicit(&slot->in_flight, 0, memory_order_relaxed);
 }
 
+// Of a call that was under way when we were retired.
+static void end_retired(void) {
+  if (penstock_mine != NULL)
+    atomic_store_explicit(&penstock_mine->in_flight, 0, memory_order_relaxed);
+}
+
 void penstock_end(int fd, enum penstock_kind kind, ssize_t result) {
-  if (penstock_active() == NULL) return;
+  if (penstock_active() == NULL) {
+    end_retired();
+    return;
+  }
   count(fd, kind, result > 0 ? (uint64_t)result : 0);
   end();
 }
 
 void penstock_end_both(int in, int out, ssize_t result) {
-  if (penstock_active() == NULL) return;
+  if (penstock_active() == NULL) {
+    end_retired();
+    return;
+  }
   const uint64_t moved = result > 0 ? (uint64_t)result : 0;
   count(penstock_managed(in) ? in : out, PENSTOCK_LEFT, moved);
   if (penstock_managed(in) && penstock_managed(out) && file_system_of(in) != file_system_of(out))
@@ -250,7 +272,7 @@ EXPORT void penstock_phase_announce(uint64_t bytes) {
 
 EXPORT void penstock_phase_begin(void) {
   const penstock_control* page = penstock_active();
-  if (page == NULL || penstock_is_other_process()) return;
+  if (page == NULL || penstock_is_other_process() || !penstock_busy()) return;
   const int error = errno;
   atomic_fetch_add_explicit(&penstock_counted->phases_begun, 1, memory_order_release);
   // On one of several file systems, the first call says which.
@@ -258,6 +280,7 @@ EXPORT void penstock_phase_begin(void) {
     pass_gate(page, &page->gate);
   else
     wake_agent();
+  penstock_idle();
   errno = error;
 }
 
@@ -266,6 +289,7 @@ EXPORT void penstock_phase_end(void) {
   const int error = errno;
   penstock_drain_all();
   atomic_fetch_add_explicit(&penstock_counted->phases_ended, 1, memory_order_release);
-  wake_agent();
+  if (penstock_busy()) wake_agent();
+  penstock_idle();
   errno = error;
 }

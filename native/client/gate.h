@@ -17,6 +17,9 @@ void penstock_end(int fd, enum penstock_kind kind, ssize_t result);
 void penstock_begin_both(int in, int out, size_t bytes);
 void penstock_end_both(int in, int out, ssize_t result);
 
+// Whoever waits looks whether we are retired.
+void penstock_gate_wake(const penstock_control* page);
+
 // A child of fork has not moved anything yet.
 void penstock_gate_forked(void);
 

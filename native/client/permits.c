@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <linux/magic.h>
 #include <poll.h>
@@ -409,6 +410,17 @@ static bool is_answered(const penstock_credit* credit) {
   return __atomic_load_n(&credit->shared->answered, __ATOMIC_ACQUIRE) == credit->number;
 }
 
+void penstock_permits_wake(void) {
+  if (pthread_mutex_trylock(&lock) != 0) return;
+  for (connection* c = connections; c != NULL; c = c->next) {
+    for (uint32_t k = 0; c->fd >= 0 && k < PENSTOCK_PERMITS; ++k) {
+      if (__atomic_load_n(&c->credit[k].shared->sleeps, __ATOMIC_RELAXED) != 0)
+        syscall(SYS_futex, &c->credit[k].shared->answered, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    }
+  }
+  pthread_mutex_unlock(&lock);
+}
+
 enum answer { ANSWERED, SILENT, STILL_QUEUED };
 
 // Wait for the answer. An I/O node that lives and lets us queue shows it by its heartbeat, and is
@@ -417,6 +429,7 @@ static enum answer await_answer(const penstock_control* page, const penstock_cre
   penstock_permit* shared = credit->shared;
   for (int k = 0; k < YIELDS; ++k) {
     if (is_answered(credit)) return ANSWERED;
+    if (penstock_retired()) return STILL_QUEUED;
     syscall(SYS_sched_yield);
   }
   __atomic_store_n(&shared->sleeps, 1, __ATOMIC_SEQ_CST);
@@ -424,7 +437,7 @@ static enum answer await_answer(const penstock_control* page, const penstock_cre
   uint64_t last_beat = began, look = FIRST_LOOK;
   uint32_t beat = __atomic_load_n(&shared->heartbeat, __ATOMIC_RELAXED);
   bool gone = false, queued = false;
-  while (!is_answered(credit) && !gone) {
+  while (!is_answered(credit) && !gone && !penstock_retired()) {
     const uint64_t time = penstock_now();
     const uint32_t now = __atomic_load_n(&shared->heartbeat, __ATOMIC_RELAXED);
     queued = now != beat || (queued && time - last_beat < page->patience);
@@ -444,7 +457,7 @@ static enum answer await_answer(const penstock_control* page, const penstock_cre
   }
   __atomic_store_n(&shared->sleeps, 0, __ATOMIC_RELAXED);
   if (is_answered(credit)) return ANSWERED;
-  return queued && !gone ? STILL_QUEUED : SILENT;
+  return (queued || penstock_retired()) && !gone ? STILL_QUEUED : SILENT;
 }
 
 // The I/O node is gone, or its answer never came.
@@ -643,10 +656,21 @@ static void end_part(penstock_credit* credit, uint32_t before, const penstock_wi
   finish(credit, before, bytes);
 }
 
+// Its end takes no system call: the I/O node sees in the page that no call is under way.
+static size_t end_retired(const penstock_grant* grant, ssize_t result) {
+  uint32_t before = grant->before;
+  for (penstock_credit* credit = grant->credit; credit != NULL; before = 0) {
+    __atomic_store_n(&credit->shared->in_call, before, __ATOMIC_RELEASE);
+    credit = grant->striped == 0 ? NULL : credit->beside;
+  }
+  return result > 0 ? (size_t)result : 0;
+}
+
 size_t penstock_end_grant(const penstock_grant* grant, const penstock_wish* wish, ssize_t result) {
   penstock_credit* credit = grant->credit;
   if (credit == NULL) return 0;
   const int error = errno;
+  if (penstock_retired()) return end_retired(grant, result);
   if (grant->began != 0) {
     const uint64_t units = (penstock_now() - grant->began) / 64;
     const uint32_t most = UINT32_MAX / PENSTOCK_CALL_DURATION;

@@ -56,6 +56,9 @@ size_t penstock_end_grant(const penstock_grant* grant, const penstock_wish* wish
 // The program wants this very number for a descriptor of its own. From inside.
 void penstock_permits_give_up_number(int fd);
 
+// Whoever waits for an answer looks whether we are retired. From inside.
+void penstock_permits_wake(void);
+
 // Before all others.
 void penstock_permits_start(void);
 

@@ -3,6 +3,7 @@
 #include "compat.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -26,12 +27,19 @@
 #include "slots.h"
 #include "streams.h"
 
+#define RETIRE_WAIT UINT64_C(1000000000)  // nanoseconds, for threads that are in calls
+#define RETIRE_PAUSE 1000000
+
 static const penstock_control* _Atomic control;
 penstock_counters* penstock_counted;
 static __thread bool inside;
 static __thread uint64_t blocked;  // signals, by the program itself
 static __thread bool forks_unprepared;
 static _Atomic bool retired;
+static _Atomic bool retiring;  // a thread waits for the others
+static _Atomic int busy;       // threads that make system calls of ours
+static __thread bool is_busy;
+static __thread const penstock_control* settling;  // of the thread that retires us
 static _Atomic pid_t self;
 static _Atomic bool*
     original;  // in memory that a child finds wiped; NULL: this kernel cannot do that
@@ -39,32 +47,58 @@ static _Atomic uint64_t ordinal;  // plus one; 0: not yet assigned
 
 const penstock_control* penstock_active(void) {
   const penstock_control* page = atomic_load_explicit(&control, memory_order_acquire);
+  if (page == NULL) page = settling;
   return page != NULL && atomic_load_explicit(&page->gate.active, memory_order_relaxed) ? page
                                                                                         : NULL;
 }
 
-void penstock_retire(void) {
-  atomic_store_explicit(&retired, true, memory_order_release);
-  atomic_store_explicit(&control, NULL, memory_order_release);
+bool penstock_retired(void) { return atomic_load_explicit(&retired, memory_order_acquire); }
+
+// The thread's flag is set only while it is counted, and both only until its next call of ours:
+// a handler may run, or jump away, anywhere between.
+void penstock_idle(void) {
+  if (!is_busy) return;
+  is_busy = false;
+  atomic_fetch_sub(&busy, 1);
 }
 
-bool penstock_retired(void) { return atomic_load_explicit(&retired, memory_order_acquire); }
+bool penstock_is_busy(void) { return is_busy; }
+
+bool penstock_busy(void) {
+  if (!is_busy) {
+    atomic_fetch_add(&busy, 1);
+    is_busy = true;
+  }
+  if (!atomic_load(&retired)) return true;
+  penstock_idle();
+  return false;
+}
 
 bool penstock_is_copy(void) {
   return original == NULL ? penstock_is_other_process()
                           : !atomic_load_explicit(original, memory_order_relaxed);
 }
 
+static bool has_other_id(void) {
+  return (pid_t)syscall(SYS_getpid) != atomic_load_explicit(&self, memory_order_relaxed);
+}
+
 bool penstock_is_other_process(void) {
-  return !penstock_retired() &&
-         (pid_t)syscall(SYS_getpid) != atomic_load_explicit(&self, memory_order_relaxed);
+  const bool counted = is_busy;
+  if (penstock_retired() || (!counted && !penstock_busy())) return false;
+  const bool other = has_other_id();
+  if (!counted) penstock_idle();
+  return other;
 }
 
 bool penstock_enter(void) {
-  if (inside || penstock_retired() || penstock_is_copy() || penstock_is_other_process())
-    return false;
+  if (inside || penstock_retired() || penstock_is_copy() || !penstock_busy()) return false;
   const uint64_t waiting = ~PENSTOCK_FAULTS;
-  if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &waiting, &blocked, sizeof waiting) != 0) return false;
+  if (has_other_id() ||
+      syscall(SYS_rt_sigprocmask, SIG_BLOCK, &waiting, &blocked, sizeof waiting) != 0) {
+    penstock_idle();
+    return false;
+  }
   inside = true;
   return true;
 }
@@ -72,6 +106,49 @@ bool penstock_enter(void) {
 void penstock_leave(void) {
   inside = false;
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, NULL, sizeof blocked);
+  penstock_idle();
+}
+
+// Threads in a call are counted by their slots, the others here. Until a thread's store to its slot
+// is seen, it has looked whether we are retired: so the first look is after a pause.
+static void wait_for_others(const penstock_control* page) {
+  const struct timespec pause = {0, RETIRE_PAUSE};
+  const uint64_t end = penstock_now() + RETIRE_WAIT;
+  do {
+    penstock_gate_wake(page);
+    penstock_permits_wake();
+    syscall(SYS_nanosleep, &pause, NULL);
+  } while ((atomic_load(&busy) > is_busy || penstock_others_in_calls()) && penstock_now() < end);
+}
+
+static void pass_through(void) {
+  atomic_store(&retired, true);
+  atomic_store_explicit(&control, NULL, memory_order_release);
+}
+
+static void settle(const penstock_control* page) {
+  settling = page;
+  pass_through();
+  wait_for_others(page);
+  penstock_sync_all();
+  settling = NULL;
+}
+
+// Another thread that comes here meanwhile makes no system call: it might be too late.
+void penstock_retire(void) {
+  const int error = errno;
+  const penstock_control* page = penstock_active();
+  bool first = false;
+  if (page != NULL && penstock_enter()) {
+    first = !atomic_exchange(&retiring, true);
+    if (first) settle(page);
+    penstock_leave();
+    if (first) atomic_store(&retiring, false);
+  }
+  pass_through();
+  const uint64_t end = penstock_now() + 2 * RETIRE_WAIT;
+  while (atomic_load(&retiring) && penstock_now() < end) continue;
+  errno = error;
 }
 
 bool penstock_inside(void) { return inside; }
@@ -136,10 +213,15 @@ static void fork_ended(void) {
 }
 
 static void forked(void) {
-  if (penstock_retired()) return;
+  atomic_store(&busy, is_busy);
+  atomic_store(&retiring, false);
+  if (penstock_retired()) {
+    fork_ended();
+    return;
+  }
   // The handler of a fault forked while we held state, or a copy did: that child passes everything
   // through for good.
-  if (forks_unprepared) penstock_retire();
+  if (forks_unprepared) pass_through();
   recognise_self();
   atomic_store_explicit(&ordinal, 0, memory_order_relaxed);
   penstock_mine = NULL;  // the parent's
@@ -254,9 +336,38 @@ static void watch_fork(void) {
     at_fork(fork_begins, fork_ended, forked);
 }
 
+// Whether seccomp restricts this process, since before its exec. Asked by calls that the dynamic
+// linker has just made itself, and of a file: even to ask prctl might end the process.
+static bool is_restricted(void) {
+  static const char field[] = "\nSeccomp:\t";
+  const int file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  char text[4096];
+  size_t matched = 0;  // characters of the field's name: it may lie across two pieces
+  char mode = '0';
+  long bytes;
+  while (matched <= sizeof field - 1 && (bytes = syscall(SYS_read, file, text, sizeof text)) > 0) {
+    for (long k = 0; k < bytes && matched <= sizeof field - 1; ++k) {
+      if (matched == sizeof field - 1) {
+        mode = text[k];
+        ++matched;
+      } else {
+        matched = text[k] == field[matched] ? matched + 1 : text[k] == field[0];
+      }
+    }
+  }
+  syscall(SYS_close, file);
+  return mode != '0';
+}
+
 __attribute__((constructor)) static void start(void) {
   const int error = errno;
   penstock_real();
+  if (getenv("PENSTOCK_AGENT") != NULL && is_restricted()) {
+    pass_through();
+    errno = error;
+    return;
+  }
   void* wiped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (wiped != MAP_FAILED && madvise(wiped, 4096, MADV_WIPEONFORK) == 0) original = wiped;
   recognise_self();

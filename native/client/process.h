@@ -47,8 +47,15 @@ bool penstock_inside(void);
 // once the wait is over.
 bool penstock_let_die(void);
 
-// From now on this process passes through, and makes no system call of its own.
+// From now on this process passes through, and makes no system call of its own: other threads that
+// are about to have been waited for, for a while. What I/O nodes of other hosts have is synced.
 void penstock_retire(void);
+
+// Around system calls of ours that are neither in penstock_enter nor in penstock_begin. False: we
+// are retired. Not within another such pair, of which penstock_is_busy tells.
+bool penstock_busy(void);
+bool penstock_is_busy(void);  // in such a pair
+void penstock_idle(void);
 bool penstock_retired(void);
 
 // This process's number among those of the job that went to an I/O node.

@@ -60,13 +60,30 @@ static penstock_slot* abandoned(uint64_t from, uint64_t me) {
   return &penstock_counted->slot[SHARED];
 }
 
+bool penstock_others_in_calls(void) {
+  const uint64_t pid = (uint64_t)syscall(SYS_getpid), me = this_thread();
+  const uint64_t taken = atomic_load_explicit(&penstock_counted->taken, memory_order_relaxed);
+  for (uint64_t k = 0; k < taken && k < PENSTOCK_SLOTS; ++k) {
+    const penstock_slot* slot = &penstock_counted->slot[k];
+    if (slot == penstock_mine || atomic_load(&slot->pid) != pid ||
+        (atomic_load(&slot->in_flight) == 0 && atomic_load(&slot->waiting) == 0))
+      continue;
+    const uint64_t owner = atomic_load_explicit(&slot->owner, memory_order_relaxed);
+    if (owner >> 32 == me >> 32 && !is_gone(owner, me)) return true;
+  }
+  return false;
+}
+
 penstock_slot* penstock_claim(void) {
   const int error = errno;
+  const bool counted = penstock_is_busy();
+  if (!counted && !penstock_busy()) return &penstock_counted->slot[SHARED];
   const uint64_t me = this_thread();
   const uint64_t k = atomic_fetch_add_explicit(&penstock_counted->taken, 1, memory_order_relaxed);
   penstock_mine = k < SHARED ? &penstock_counted->slot[k] : abandoned(k, me);
   if (k < SHARED) atomic_store_explicit(&penstock_mine->owner, me, memory_order_relaxed);
   atomic_store_explicit(&penstock_mine->pid, (uint64_t)syscall(SYS_getpid), memory_order_relaxed);
+  if (!counted) penstock_idle();
   errno = error;
   return penstock_mine;
 }

@@ -34,6 +34,10 @@ static inline void penstock_add(_Atomic uint64_t* counter, uint64_t amount) {
 // Exec ended all threads of this process, perhaps during calls whose end is never recorded.
 void penstock_forget_calls_before_exec(void);
 
+// Whether another thread of this process is in a call, or waits at the gate. Threads beyond the
+// slots are not known.
+bool penstock_others_in_calls(void);
+
 void penstock_count_open(void);
 void penstock_count_open_elsewhere(const char* path);
 void penstock_count_forwarded(enum penstock_kind kind, size_t bytes);

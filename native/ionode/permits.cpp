@@ -48,9 +48,10 @@ void Permits::charge_for_place(Permit& permit, UserQueue& queue, Time now) {
 
 // It has no credit any more, and no place in service.
 void Permits::release(Permit& permit, UserQueue& queue, Time now) {
-  if (permit.state == Permit::State::hanging) {
+  if (permit.state == Permit::State::aside) {
+    aside_.erase({permit.hangs_at, &permit});
     const auto user = hanging_.find(permit.uid);
-    if (user != hanging_.end() && --user->second == 0) hanging_.erase(user);
+    if (permit.hangs && --user->second == 0) hanging_.erase(user);
   } else if (held_.erase(&permit) == 0) {
     return;
   }
@@ -69,6 +70,7 @@ bool Permits::ask(Permit& permit, const penstock_permit_message& question, const
   // The kernel moves no more by one call, and what is charged must stay where doubles are exact.
   permit.wanted = std::min<std::uint64_t>(question.bytes, INT_MAX);
   if (permit.state == Permit::State::queued) return false;
+  count_hanging(now);
   const auto user = hanging_.find(permit.uid);
   const bool all_hang = user != hanging_.end() && user->second >= rules.places;
   release(permit, queue, now);
@@ -172,16 +174,27 @@ void Permits::recall_parts(const UserQueue::Parts& parts, UserQueue& queue, Time
     for (Permit* permit : permits) {
       if (permit->owed_since == never) permit->owed_since = now;
       if (!take_back(*permit, queue, now) && now >= permit->owed_since + returns_within)
-        set_aside(*permit, queue, now);
+        set_aside(*permit, queue, permit->owed_since + hangs_after, now);
     }
   }
 }
 
-void Permits::set_aside(Permit& permit, UserQueue& queue, Time now) {
+void Permits::set_aside(Permit& permit, UserQueue& queue, Time hangs_at, Time now) {
   charge_for_place(permit, queue, now);
   held_.erase(&permit);
-  permit.state = Permit::State::hanging;
-  ++hanging_[permit.uid];
+  permit.state = Permit::State::aside;
+  permit.hangs = false;
+  permit.hangs_at = hangs_at;
+  aside_.insert({hangs_at, &permit});
+}
+
+void Permits::count_hanging(Time now) {
+  while (!aside_.empty() && aside_.begin()->first <= now) {
+    Permit& permit = *aside_.begin()->second;
+    aside_.erase(aside_.begin());
+    permit.hangs = true;
+    ++hanging_[permit.uid];
+  }
 }
 
 Time Permits::look_at(bool places_taken) const {
@@ -211,7 +224,7 @@ void Permits::look(bool places_taken, UserQueue& queue, Time now) {
     if (load(permit->page->in_call) == 0) {
       take_back(*permit, queue, now);
     } else if (over || now - permit->since >= hangs_after) {
-      set_aside(*permit, queue, now);
+      set_aside(*permit, queue, now, now);
     }
   }
 }

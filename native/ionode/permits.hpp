@@ -15,8 +15,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -45,8 +47,8 @@ struct Permit : Request {
   enum class State : std::uint8_t {
     idle,
     queued,
-    held,     // it has a credit, and a place in service
-    hanging,  // its call does not come back: the place was given to others
+    held,   // it has a credit, and a place in service
+    aside,  // its call goes on, but the place was given to others
   };
 
   Permit(Caller& caller, penstock_permit& page, uid_t uid, Quota::Share share = {})
@@ -73,7 +75,9 @@ struct Permit : Request {
   Time until = 0;               // end of its credit
   Time scarce_since = never;    // others wait for its place since then
   Time granted = 0;             // its credit
-  Time owed_since = never;      // its place is another user's part since then
+  Time hangs_at = never;        // set aside: its call counts as hanging then
+  bool hangs = false;
+  Time owed_since = never;  // its place is another user's part since then
   bool metered = false;
   bool left = false;  // its process has gone while it was queued
 };
@@ -124,7 +128,8 @@ class Permits {
 
  private:
   void recall_parts(const UserQueue::Parts& parts, UserQueue& queue, Time now);
-  void set_aside(Permit& permit, UserQueue& queue, Time now);
+  void set_aside(Permit& permit, UserQueue& queue, Time hangs_at, Time now);
+  void count_hanging(Time now);
   void charge_for_place(Permit& permit, UserQueue& queue, Time now);
   void release(Permit& permit, UserQueue& queue, Time now);
   bool take_back(Permit& permit, UserQueue& queue, Time now);
@@ -133,6 +138,7 @@ class Permits {
 
   std::unordered_set<Permit*> held_;
   std::unordered_set<Permit*> queued_;
+  std::set<std::pair<Time, Permit*>> aside_;  // by when their calls count as hanging
   std::unordered_map<uid_t, std::uint32_t> hanging_;
   Time contended_until_ = 0;
   Time looked_ = 0;

@@ -190,6 +190,42 @@ void calls_that_hang_are_their_own_users() {
   CHECK(desk.answered(hostile[2]) && (desk.pages[hostile[2]]->terms & PENSTOCK_UNMANAGED) == 0);
 }
 
+// Calls that are only slow, and lost their places to another user, do not hang: their user is
+// managed on. After 2 s they do.
+void slow_calls_are_managed() {
+  Desk desk(2);
+  std::vector<std::size_t> slow;
+  for (int k = 0; k < 3; ++k) slow.push_back(desk.thread(1, 1));
+  const std::size_t other = desk.thread(2, 2);
+  for (std::size_t k = 0; k < 2; ++k) desk.ask(slow[k], 4096);
+  desk.serve();
+  for (int turn = 0; turn < 2; ++turn) {
+    for (std::size_t k = 0; k < 2; ++k) desk.pages[slow[k]]->in_call = 1;
+    desk.ask(other, 4096);
+    desk.serve();
+    desk.now += Permits::returns_within;
+    desk.serve();
+    CHECK(desk.answered(other));
+    desk.give_back(other);
+    desk.now += 100'000'000;  // the other's part is free again
+    desk.ask(slow[2], 4096);
+    desk.serve();
+    CHECK(desk.answered(slow[2]) && (desk.pages[slow[2]]->terms & PENSTOCK_UNMANAGED) == 0);
+    desk.pages[slow[2]]->in_call = 1;
+  }
+  desk.now += Permits::hangs_after;
+  const std::size_t fourth = desk.thread(1, 1);
+  desk.ask(fourth, 4096);
+  CHECK(desk.answered(fourth) && desk.pages[fourth]->terms == PENSTOCK_UNMANAGED);
+  for (std::size_t k = 0; k < 3; ++k) {
+    desk.pages[slow[k]]->in_call = 0;
+    desk.give_back(slow[k]);
+  }
+  desk.ask(fourth, 4096);
+  desk.serve();
+  CHECK((desk.pages[fourth]->terms & PENSTOCK_UNMANAGED) == 0);
+}
+
 // A page that says that calls are made keeps a place no longer than a credit lasts and may hang.
 void claims_of_progress_keep_no_place() {
   Desk desk(1);
@@ -371,6 +407,7 @@ int main() {
   bytes_are_by_weight();
   large_credits_are_recalled_when_somebody_waits();
   calls_that_hang_are_their_own_users();
+  slow_calls_are_managed();
   claims_of_progress_keep_no_place();
   users_share_the_places();
   places_that_a_user_does_not_use_are_others();

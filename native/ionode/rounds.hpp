@@ -25,11 +25,13 @@ class Rounds {
   static constexpr std::size_t messages = 64;  // of an origin in a round
   static constexpr std::uint32_t calls = 512;  // of its pages
 
-  bool empty() const { return by_origin_.empty(); }
+  bool empty() const { return ready_at() == never; }
   // When the next round has something to do.
   Time ready_at() const {
     Time first = never;
-    for (const auto& [origin, of_origin] : by_origin_) first = std::min(first, of_origin.next);
+    for (const auto& [origin, of_origin] : by_origin_) {
+      if (!of_origin.idle()) first = std::min(first, of_origin.spent ? of_origin.next : 0);
+    }
     return first;
   }
 
@@ -46,9 +48,9 @@ class Rounds {
   template <class Receive>
   void read(Time now, const Receive& receive) {
     for (auto& [origin, of_origin] : by_origin_) {
-      if (now < of_origin.next) continue;
-      for (std::size_t k = of_origin.said.size(); k < messages && !of_origin.readable.empty();
-           ++k) {
+      if (of_origin.pauses(now)) continue;
+      if (now >= of_origin.next) of_origin.renew();
+      for (; of_origin.read < messages && !of_origin.readable.empty(); ++of_origin.read) {
         Client& client = *of_origin.readable.front();
         of_origin.readable.pop_front();
         client.readable = false;
@@ -63,19 +65,20 @@ class Rounds {
 
   // Acts upon what was read. `act(message, calls)` takes the calls that it reads from the budget;
   // it is false if that did not suffice, and goes on with the same message in the next round.
-  // An origin that leaves something to be done pauses, so that it does not take all of a processor.
+  // An origin that has used up its numbers pauses, so that it does not take all of a processor.
+  // Until then it is remembered: else who sends a little less at a time would never pause.
   template <class Act>
   void act(Time now, Time pause, const Act& act) {
     for (auto& [origin, of_origin] : by_origin_) {
-      if (now < of_origin.next) continue;
-      of_origin.next = now + pause;
-      std::uint32_t left = calls;
-      while (!of_origin.said.empty() && act(of_origin.said.front(), left)) {
+      if (of_origin.pauses(now)) continue;
+      if (!of_origin.said.empty() && now >= of_origin.next) of_origin.next = now + pause;
+      while (!of_origin.said.empty() && act(of_origin.said.front(), of_origin.left)) {
         of_origin.said.pop_front();
       }
+      of_origin.spent = of_origin.read >= messages || !of_origin.said.empty();
     }
-    std::erase_if(by_origin_, [](const auto& entry) {
-      return entry.second.said.empty() && entry.second.readable.empty();
+    std::erase_if(by_origin_, [now](const auto& entry) {
+      return entry.second.idle() && now >= entry.second.next;
     });
   }
 
@@ -89,7 +92,18 @@ class Rounds {
   struct OfOrigin {
     std::deque<Client*> readable;
     std::deque<Message> said;
-    Time next = 0;  // its next round
+    Time next = 0;         // its next round
+    std::size_t read = 0;  // messages of this round
+    std::uint32_t left = calls;
+    bool spent = false;
+
+    bool idle() const { return said.empty() && readable.empty(); }
+    bool pauses(Time now) const { return spent && now < next; }
+    void renew() {
+      read = said.size();
+      left = calls;
+      spent = false;
+    }
   };
   std::unordered_map<Origin, OfOrigin> by_origin_;
 };

@@ -117,9 +117,29 @@ void a_flood_pauses() {
   }
 }
 
+// So is one whose messages come a few at a time, and leave nothing to be read in between.
+void a_flood_of_little_pauses() {
+  constexpr Time pause = 500;
+  Desk desk;
+  Client hostile{user(1)};
+  for (Time now = 0; now < 10 * pause; now += pause / 100) {
+    hostile.messages = std::max<std::size_t>(hostile.messages, Desk::messages - 1);
+    desk.add(hostile);
+    Client honest{user(2), 1};
+    if (now % (pause / 10) == 0) desk.add(honest);
+    round(desk, now, pause);
+    CHECK(now % (pause / 10) != 0 || honest.answered == 1);
+    CHECK(hostile.answered <= Desk::messages * static_cast<std::size_t>(1 + now / pause));
+  }
+  hostile.messages = 0;
+  round(desk, 20 * pause, pause);
+  CHECK(desk.empty() && desk.ready_at() == never);
+}
+
 }  // namespace
 
 int main() {
+  a_flood_of_little_pauses();
   a_flood_pauses();
   a_flood_costs_its_own_user();
   calls_are_read_in_slices();
