@@ -78,13 +78,15 @@ static int64_t close_there(int place, uint64_t key, bool wait) {
 // By an I/O node of the host whose kernel has the data, unless it was booted since.
 static int64_t sync_at(const penstock_control* page, int place, penstock_file* file, int fd,
                        uint64_t host, uint32_t operation) {
-  penstock_connection* connection = penstock_return_to(page, place);
-  if (connection == NULL) return PENSTOCK_GONE;
+  bool interrupted = false;
+  penstock_connection* connection = penstock_return_to(page, place, &interrupted);
+  if (connection == NULL) return interrupted ? -EINTR : PENSTOCK_GONE;
   int64_t result = PENSTOCK_GONE;
   if (connection->boot == host) {
     const int64_t handle = penstock_handle_of(connection, file, fd, true);
     const penstock_request request = {.operation = operation, .file = (uint32_t)handle};
     if (handle >= 0) result = penstock_ask(connection, request, NULL, true);
+    if (handle == -EINTR) result = handle;
   }
   penstock_disconnect(connection);
   return result;
@@ -140,7 +142,7 @@ int penstock_sync_everywhere(penstock_file* file, int fd, uint32_t operation) {
     if (!unsynced(there)) continue;
     const uint64_t host = atomic_load_explicit(&there->host, memory_order_relaxed);
     const int64_t result = sync_there(file, fd, k, operation);
-    settled(there, writes);
+    if (result != -EINTR) settled(there, writes);  // else nothing is known of the data
     if (error == 0) error = verdict(result, host);
   }
   return error;

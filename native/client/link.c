@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -155,6 +156,13 @@ static bool send_pieces(penstock_link* link, const struct iovec* from, size_t sk
   return true;
 }
 
+static void begin_request(penstock_link* link, const penstock_request* request) {
+  link->request = *request;
+  link->request.magic = PENSTOCK_WIRE_MAGIC;
+  link->request.number = ++link->number;
+  link->received = 0;
+}
+
 static bool send_request(penstock_link* link, const penstock_parcel* parcel) {
   const size_t bytes = link->request.bytes;
   struct iovec head[2] = {{&link->request, sizeof link->request}, {NULL, 0}};
@@ -180,6 +188,10 @@ static enum penstock_answer receive(penstock_link* link, struct iovec* pieces, s
   return *had <= bytes ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
 }
 
+static bool is_reply(const penstock_link* link) {
+  return link->reply.magic == PENSTOCK_WIRE_MAGIC && link->reply.number == link->request.number;
+}
+
 static enum penstock_answer receive_reply(penstock_link* link) {
   while (link->received < sizeof link->reply) {
     struct iovec piece = {(char*)&link->reply + link->received,
@@ -188,9 +200,7 @@ static enum penstock_answer receive_reply(penstock_link* link) {
         receive(link, &piece, 1, &link->received, sizeof link->reply);
     if (answer != PENSTOCK_ANSWERED) return answer;
   }
-  const bool right =
-      link->reply.magic == PENSTOCK_WIRE_MAGIC && link->reply.number == link->request.number;
-  return right ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
+  return is_reply(link) ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
 }
 
 static enum penstock_answer receive_pieces(penstock_link* link, const penstock_parcel* parcel,
@@ -226,20 +236,43 @@ enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parc
 
 enum penstock_answer penstock_link_ask(penstock_link* link, const penstock_request* request,
                                        const penstock_parcel* parcel, int64_t* result) {
-  link->request = *request;
-  link->request.magic = PENSTOCK_WIRE_MAGIC;
-  link->request.number = ++link->number;
-  link->received = 0;
+  begin_request(link, request);
   // What is said here may be files' data: to nobody else.
   if (penstock_socket_of(link->fd) != link->socket || !send_request(link, parcel))
     return PENSTOCK_HUNG_UP;
   return penstock_link_wait(link, parcel, result);
 }
 
+enum penstock_answer penstock_link_await_challenge(penstock_link* link) {
+  // Bytes that trickle in must not keep us for longer than silence would.
+  const uint64_t until = penstock_now() + link->patience;
+  const size_t head = sizeof link->reply, all = head + sizeof link->challenge;
+  while (link->received < all) {
+    const bool in_head = link->received < head;
+    char* to = in_head ? (char*)&link->reply + link->received
+                       : (char*)&link->challenge + (link->received - head);
+    struct iovec piece = {to, (in_head ? head : all) - link->received};
+    const enum penstock_answer answer = receive(link, &piece, 1, &link->received, all);
+    if (answer != PENSTOCK_ANSWERED) return answer;
+    if (link->received < all && penstock_now() > until) return PENSTOCK_LATE;
+  }
+  return is_reply(link) ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
+}
+
 enum penstock_answer penstock_link_greet(penstock_link* link,
                                          const penstock_introduction* introduction) {
   const penstock_request hello = {.operation = PENSTOCK_HELLO, .bytes = sizeof *introduction};
+  begin_request(link, &hello);
   const penstock_parcel parcel = {.text = (const char*)introduction};
-  int64_t result;
-  return penstock_link_ask(link, &hello, &parcel, &result);
+  if (penstock_socket_of(link->fd) != link->socket || !send_request(link, &parcel))
+    return PENSTOCK_HUNG_UP;
+  return penstock_link_await_challenge(link);
+}
+
+bool penstock_link_stands(const penstock_link* link) {
+  const int fd = link->fd;
+  if (fd < 0 || penstock_socket_of(fd) != link->socket) return false;
+  struct pollfd here = {fd, POLLRDHUP, 0};
+  const struct timespec at_once = {0, 0};
+  return syscall(SYS_ppoll, &here, 1, &at_once, NULL, 0) == 0;
 }

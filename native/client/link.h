@@ -20,6 +20,7 @@ typedef struct {
   penstock_request request;
   size_t received;
   penstock_reply reply;
+  penstock_challenge challenge;  // behind the reply to a greeting
 } penstock_link;
 
 // The data that goes with a request or comes with its reply: `request.bytes` of the pieces from
@@ -38,9 +39,12 @@ enum penstock_answer {
 };
 
 bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_t patience);
-// The answer is in `reply`.
+// The answer is in `reply` and `challenge`, and says nothing before its proof was checked.
 enum penstock_answer penstock_link_greet(penstock_link* link,
                                          const penstock_introduction* introduction);
+enum penstock_answer penstock_link_await_challenge(penstock_link* link);
+// Whether the other end still has this connection, as far as this host's kernel knows.
+bool penstock_link_stands(const penstock_link* link);
 enum penstock_answer penstock_link_ask(penstock_link* link, const penstock_request* request,
                                        const penstock_parcel* parcel, int64_t* result);
 enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parcel* parcel,

@@ -27,6 +27,8 @@ typedef struct {
   uint64_t pause;               // until the next try
   _Atomic uint32_t unanswered;  // requests that it owes an answer for longer than its patience
   penstock_connection* idle;
+  // One that is not used any more, but has proven the I/O node: while it stands, so does the node.
+  penstock_connection* kept;
 } node;
 
 _Atomic uint32_t penstock_overdue;
@@ -51,13 +53,31 @@ static bool same(const penstock_node* a, const penstock_node* b) {
          strncmp(a->address, b->address, sizeof a->address) == 0;
 }
 
+static void discard(penstock_connection* connection) {
+  penstock_link_close(&connection->link);
+  connection->next = broken;
+  broken = connection;
+}
+
+// Keeps at most one, if it says something about the I/O node.
+static void keep_or_discard(node* at, penstock_connection* connection) {
+  if (at->kept != NULL && !penstock_link_stands(&at->kept->link)) {
+    discard(at->kept);
+    at->kept = NULL;
+  }
+  if (at->kept == NULL && connection->proven && penstock_link_stands(&connection->link)) {
+    connection->late = true;
+    at->kept = connection;
+  } else {
+    discard(connection);
+  }
+}
+
 static void drop_idle(node* at) {
   while (at->idle != NULL) {
     penstock_connection* connection = at->idle;
     at->idle = connection->next;
-    penstock_link_close(&connection->link);
-    connection->next = broken;
-    broken = connection;
+    keep_or_discard(at, connection);
   }
 }
 
@@ -156,31 +176,70 @@ static void set_gone(penstock_connection* connection) {
   pthread_mutex_unlock(&lock);
 }
 
-// Without the lock: this may take as long as the I/O node's patience, or as it is silent.
+// Whether an I/O node that is silent on a new connection has proven itself on one that still
+// stands. Else nobody knows who listens there.
+static bool stands(int place) {
+  bool any = false;
+  pthread_mutex_lock(&lock);
+  for (penstock_connection* c = connections; c != NULL && !any; c = c->always)
+    any = c->place == place && c->proven && penstock_link_stands(&c->link);
+  pthread_mutex_unlock(&lock);
+  return any;
+}
+
+// True if the I/O node has the token, and is the one of the map. Only then it may have our proof.
+static bool is_proven(const penstock_link* link, const penstock_introduction* introduction,
+                      const penstock_control* page, uint64_t id,
+                      uint8_t ours[PENSTOCK_DIGEST_BYTES]) {
+  penstock_transcript transcript = {
+      .hello = link->request, .introduction = *introduction, .reply = link->reply};
+  memcpy(transcript.nonce, link->challenge.nonce, sizeof transcript.nonce);
+  uint8_t theirs[PENSTOCK_DIGEST_BYTES];
+  penstock_prove(&transcript, PENSTOCK_ROLE_NODE, page->token, theirs);
+  if (!penstock_same_digest(theirs, link->challenge.proof)) return false;
+  penstock_prove(&transcript, PENSTOCK_ROLE_CLIENT, page->token, ours);
+  return link->reply.result == 0 && link->reply.node == id;
+}
+
+// Without the lock: this may take as long as the I/O node's patience, or as it is silent and known
+// to be there (`interrupted`: not NULL where that is waited for).
 static bool introduce(penstock_connection* connection, const penstock_control* page,
-                      const penstock_node* where, const uint64_t session[2], bool wait) {
+                      const penstock_node* where, const uint64_t session[2], bool* interrupted) {
   penstock_introduction introduction = {.session = {session[0], session[1]},
                                         .pid = (uint32_t)syscall(SYS_getpid)};
   memcpy(introduction.job, page->job, sizeof introduction.job);
-  memcpy(introduction.token, page->token, sizeof introduction.token);
+  const long random = syscall(SYS_getrandom, introduction.nonce, sizeof introduction.nonce, 0);
+  if (random != (long)sizeof introduction.nonce) return false;
   penstock_link* link = &connection->link;
   if (!penstock_link_open(link, where, page->patience)) return false;
-  int64_t result;
   enum penstock_answer answer = penstock_link_greet(link, &introduction);
-  while (wait && answer == PENSTOCK_LATE) {
-    penstock_let_die();
+  while (interrupted != NULL && answer == PENSTOCK_LATE && stands(connection->place)) {
+    if ((*interrupted = penstock_let_die())) return false;
+    answer = penstock_link_await_challenge(link);
+  }
+  uint8_t proof[PENSTOCK_DIGEST_BYTES];
+  if (answer != PENSTOCK_ANSWERED || !is_proven(link, &introduction, page, where->id, proof))
+    return false;
+  const uint64_t boot = link->reply.boot;
+  const penstock_request prove = {.operation = PENSTOCK_PROVE, .bytes = sizeof proof};
+  int64_t result;
+  answer = penstock_link_ask(link, &prove, &(penstock_parcel){.text = (const char*)proof}, &result);
+  while (interrupted != NULL && answer == PENSTOCK_LATE) {
+    if ((*interrupted = penstock_let_die())) return false;
     answer = penstock_link_wait(link, NULL, &result);
   }
-  if (answer != PENSTOCK_ANSWERED) return false;
-  const penstock_reply reply = link->reply;
+  if (answer != PENSTOCK_ANSWERED || result != 0 || link->reply.boot != 0 || link->reply.node != 0)
+    return false;
   pthread_mutex_lock(&lock);
   node* at = &nodes[connection->place];
-  connection->boot = reply.boot;
-  const bool right =
-      reply.result == 0 && reply.node == where->id && at->generation == connection->generation;
+  connection->boot = boot;
+  connection->proven = true;
+  const bool right = at->generation == connection->generation;
   if (right) {
     at->gone = false;
     at->pause = PENSTOCK_RETRY;
+    if (at->kept != NULL) discard(at->kept);
+    at->kept = NULL;
   }
   pthread_mutex_unlock(&lock);
   return right;
@@ -193,13 +252,14 @@ static bool overlaps(const penstock_connection* busy, const penstock_file* file,
          offset < busy->end;
 }
 
-// With the lock, which others may have meanwhile.
-static void wait_unlocked(void) {
+// With the lock, which others may have meanwhile. True: the program is told to end.
+static bool wait_unlocked(void) {
   pthread_mutex_unlock(&lock);
   const struct timespec while_ = {0, 2000000};
   syscall(SYS_nanosleep, &while_, NULL);
-  penstock_let_die();
+  const bool told = penstock_let_die();
   pthread_mutex_lock(&lock);
+  return told;
 }
 
 // A write that an I/O node does not answer may still happen, at any time: whatever comes after it
@@ -223,6 +283,7 @@ static penstock_connection* take(int place, bool* fresh) {
     at->idle = connection->next;
   else if (penstock_is_other_process() || (connection = new_connection()) == NULL)
     return NULL;
+  if (*fresh) connection->proven = connection->late = false;
   connection->place = place;
   connection->generation = at->generation;
   connection->number = at->where.number;
@@ -262,7 +323,7 @@ penstock_connection* penstock_connect(const penstock_control* page, const pensto
   node to = {0};
   if (connection != NULL && fresh) to = nodes[connection->place];
   pthread_mutex_unlock(&lock);
-  if (connection == NULL || !fresh || introduce(connection, page, &to.where, to.session, false))
+  if (connection == NULL || !fresh || introduce(connection, page, &to.where, to.session, NULL))
     return connection;
   set_gone(connection);
   penstock_disconnect(connection);
@@ -272,38 +333,44 @@ penstock_connection* penstock_connect(const penstock_control* page, const pensto
 void penstock_disconnect(penstock_connection* connection) {
   pthread_mutex_lock(&lock);
   node* at = &nodes[connection->place];
-  penstock_connection** list = &broken;
-  if (connection->link.fd >= 0 && at->generation == connection->generation && !at->gone)
-    list = &at->idle;
-  else
-    penstock_link_close(&connection->link);
-  connection->next = *list;
-  *list = connection;
+  if (connection->link.fd >= 0 && at->generation == connection->generation && !at->gone &&
+      !connection->late) {
+    connection->next = at->idle;
+    at->idle = connection;
+  } else {
+    keep_or_discard(at, connection);
+  }
   pthread_mutex_unlock(&lock);
 }
 
 int64_t penstock_ask(penstock_connection* connection, penstock_request request,
                      const penstock_parcel* parcel, bool wait) {
+  if (connection->late) return PENSTOCK_GONE;
   node* at = &nodes[connection->place];
   int64_t result = PENSTOCK_GONE;
+  bool told = false;
   enum penstock_answer answer = penstock_link_ask(&connection->link, &request, parcel, &result);
   if (answer == PENSTOCK_LATE && wait) {
     const bool writes = request.operation == PENSTOCK_WRITE;
     atomic_store_explicit(&connection->overdue, writes, memory_order_release);
     atomic_fetch_add(&at->unanswered, 1);
     atomic_fetch_add(&penstock_overdue, 1);
-    while (answer == PENSTOCK_LATE) {
-      penstock_let_die();
-      answer = penstock_link_wait(&connection->link, parcel, &result);
+    while (answer == PENSTOCK_LATE && !told) {
+      // A write may still happen: whoever waits for it has to know.
+      told = penstock_let_die() && !writes;
+      if (!told) answer = penstock_link_wait(&connection->link, parcel, &result);
     }
     atomic_fetch_sub(&penstock_overdue, 1);
     atomic_fetch_sub(&at->unanswered, 1);
     atomic_store_explicit(&connection->overdue, false, memory_order_release);
   }
   if (answer == PENSTOCK_ANSWERED) return result;
-  penstock_link_close(&connection->link);
+  if (answer == PENSTOCK_LATE)
+    connection->late = true;
+  else
+    penstock_link_close(&connection->link);
   set_gone(connection);
-  return PENSTOCK_GONE;
+  return told ? -EINTR : PENSTOCK_GONE;
 }
 
 penstock_connection* penstock_reconnect(int place, uint32_t generation) {
@@ -317,7 +384,7 @@ penstock_connection* penstock_reconnect(int place, uint32_t generation) {
   const node from = *at;
   pthread_mutex_unlock(&lock);
   if (connection == NULL || !fresh ||
-      (page != NULL && introduce(connection, page, &from.where, from.session, false)))
+      (page != NULL && introduce(connection, page, &from.where, from.session, NULL)))
     return connection;
   penstock_disconnect(connection);
   return NULL;
@@ -332,24 +399,26 @@ int penstock_place_of_map(const penstock_control* page) {
   return place;
 }
 
-penstock_connection* penstock_return_to(const penstock_control* page, int place) {
+penstock_connection* penstock_return_to(const penstock_control* page, int place,
+                                        bool* interrupted) {
   node* at = &nodes[place];
   for (;;) {
     bool fresh = false;
     pthread_mutex_lock(&lock);
-    while (atomic_load(&at->unanswered) != 0) wait_unlocked();
-    if (at->gone) begin_session(at);
-    penstock_connection* connection = take(place, &fresh);
+    while (!*interrupted && atomic_load(&at->unanswered) != 0) *interrupted = wait_unlocked();
+    if (!*interrupted && at->gone) begin_session(at);
+    penstock_connection* connection = *interrupted ? NULL : take(place, &fresh);
     const node to = *at;
     pthread_mutex_unlock(&lock);
-    if (connection == NULL || !fresh || introduce(connection, page, &to.where, to.session, true))
+    if (connection == NULL || !fresh ||
+        introduce(connection, page, &to.where, to.session, interrupted))
       return connection;
     pthread_mutex_lock(&lock);
     const bool superseded = at->generation != connection->generation;  // by another thread's
     pthread_mutex_unlock(&lock);
     if (!superseded) set_gone(connection);
     penstock_disconnect(connection);
-    if (!superseded) return NULL;
+    if (!superseded || *interrupted) return NULL;
   }
 }
 
@@ -375,6 +444,7 @@ void penstock_nodes_forked(void) {
   penstock_permits_forked();
   for (penstock_connection* c = connections; c != NULL; c = c->always) {
     penstock_link_close(&c->link);
+    c->proven = false;
     atomic_store_explicit(&c->overdue, false, memory_order_relaxed);
     c->next = c->always;
   }

@@ -16,6 +16,8 @@ typedef struct penstock_connection {
   int place;            // of its I/O node among those that this process went to, and among handles
   uint32_t generation;  // of the session that it is of
   uint64_t boot;        // of the I/O node's host
+  bool proven;          // the I/O node has shown on it that it has the job's token
+  bool late;            // has an answer to come that nobody waits for: not to be used any more
   uint32_t number;      // of the I/O node at the site, plus one; 0: unknown
   struct penstock_connection* next;    // while it is idle
   struct penstock_connection* always;  // of all that ever were
@@ -63,7 +65,8 @@ void penstock_disconnect(penstock_connection* connection);
 #define PENSTOCK_GONE INT64_MIN
 
 // The answer to one request. `wait`: beyond the I/O node's patience too, until it answers or is
-// gone. Other requests change nothing, and closing the connection discards their answer.
+// gone, and but for a write until the program is told to end (-EINTR). Other requests change
+// nothing, and their answer is discarded.
 int64_t penstock_ask(penstock_connection* connection, penstock_request request,
                      const penstock_parcel* parcel, bool wait);
 
@@ -71,8 +74,10 @@ int64_t penstock_ask(penstock_connection* connection, penstock_request request,
 penstock_connection* penstock_reconnect(int place, uint32_t generation);
 
 // A connection with the I/O node at that place, in this session or a new one: for what nobody else
-// can answer. Waits while it does not answer. NULL: it is gone, or cannot be reached.
-penstock_connection* penstock_return_to(const penstock_control* page, int place);
+// can answer. Waits while it does not answer, if it has proven itself on a connection that still
+// stands: whoever listens at its port otherwise may be anybody. NULL: it is gone, cannot be
+// reached, or (`interrupted`) the program is told to end.
+penstock_connection* penstock_return_to(const penstock_control* page, int place, bool* interrupted);
 
 // The place of this process's I/O node; -1: none, or one of this host.
 int penstock_place_of_map(const penstock_control* page);

@@ -12,6 +12,15 @@ bool Connection::send(const penstock_reply& reply) const {
   return ::send(descriptor, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof reply;
 }
 
+bool Connection::send(const penstock_reply& reply, const penstock_challenge& challenge) const {
+  struct {
+    penstock_reply reply;
+    penstock_challenge challenge;
+  } message{reply, challenge};
+  return ::send(descriptor, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         sizeof message;
+}
+
 bool Connection::send_rest() {
   while (sent < to_send) {
     std::array<iovec, 2> parts{};

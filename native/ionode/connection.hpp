@@ -95,6 +95,7 @@ struct Connection : Peer {
   bool parked = false;             // waits for its job's requests to free memory
   std::atomic<bool> stalled{false};
   std::atomic<bool> input_waits{false};  // came while a reply was on its way
+  penstock_transcript transcript{};      // of its introduction
   penstock_reply reply{};
   std::size_t to_send = 0;  // bytes of reply and payload
   std::size_t sent = 0;
@@ -103,6 +104,7 @@ struct Connection : Peer {
   // False if the client is gone. Another request may come at once, so nothing is read here that
   // belongs to the exchange.
   bool send(const penstock_reply& reply) const;
+  bool send(const penstock_reply& reply, const penstock_challenge& challenge) const;
 
   // Sends what the socket takes of a reply with data; false if the peer is gone.
   bool send_rest();

@@ -47,10 +47,14 @@ struct Stream {
   void answer() {
     const penstock_request& request = parser.request();
     CHECK(request.magic == PENSTOCK_WIRE_MAGIC);
-    CHECK((request.operation == PENSTOCK_HELLO) == !parser.introduced());
+    const bool greets = request.operation == PENSTOCK_HELLO || request.operation == PENSTOCK_PROVE;
+    CHECK(greets == !parser.introduced());
     CHECK(request.bytes <= PENSTOCK_LARGEST);
     if (request.operation == PENSTOCK_HELLO) {
       CHECK(parser.follows().size() == sizeof(penstock_introduction));
+      parser.challenge();
+    } else if (request.operation == PENSTOCK_PROVE) {
+      CHECK(parser.follows().size() == PENSTOCK_DIGEST_BYTES);
       parser.introduce();
     } else if (request.operation == PENSTOCK_OPEN) {
       CHECK(parser.follows().size() == request.bytes && request.bytes <= PENSTOCK_PATH_BYTES);

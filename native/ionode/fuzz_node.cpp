@@ -352,9 +352,23 @@ class Rehearsal {
     const std::uint8_t odd = bytes.byte();
     frame.request = {PENSTOCK_WIRE_MAGIC, PENSTOCK_HELLO, 1, 0, 0, sizeof frame.introduction, 0};
     frame.introduction.session[0] = odd & 3;
-    std::memset(frame.introduction.token, odd == 255 ? 'u' : 't', sizeof frame.introduction.token);
     std::memset(frame.introduction.job, 'j',
                 odd == 254 ? sizeof frame.introduction.job : 1 + (odd & 1));
+    send(end, std::span(reinterpret_cast<const std::uint8_t*>(&frame), sizeof frame));
+    if (odd != 253) prove(end, odd == 255);
+  }
+
+  // What the client would compute from the reply to its greeting.
+  void prove(End& end, bool wrongly) {
+    serve();
+    if (end.connection == nullptr) return;
+    struct {
+      penstock_request request;
+      std::uint8_t proof[PENSTOCK_DIGEST_BYTES];
+    } frame{};
+    frame.request = {PENSTOCK_WIRE_MAGIC, PENSTOCK_PROVE, 2, 0, 0, sizeof frame.proof, 0};
+    node_->intake_.prove(end.connection->transcript, PENSTOCK_ROLE_CLIENT, frame.proof);
+    if (wrongly) frame.proof[0] ^= 1;
     send(end, std::span(reinterpret_cast<const std::uint8_t*>(&frame), sizeof frame));
   }
 

@@ -148,6 +148,8 @@ void Intake::arrive(const Lock& lock, const Arrival& arrival, Time before, Time 
     case Outcome::gone:
       // The client has gone: the rest is not sent.
       if (connection.stalled) end_stall(lock, connection);
+      // A client with another token does not go on.
+      if (connection.parser.challenged() && !connection.doomed) ++shared_.counts(lock).refused;
       doom(lock, connection);
       break;
     case Outcome::early:

@@ -49,6 +49,9 @@ class Intake {
   void finish_reply(const Lock& lock, Connection& connection);
   // The memory that a request used.
   void release(const Lock& lock, Connection& connection);
+  // Without the lock: that somebody with the token has seen this transcript.
+  void prove(const penstock_transcript& transcript, const char* role,
+             std::uint8_t (&proof)[PENSTOCK_DIGEST_BYTES]) const;
   std::size_t size(const Lock&) const { return connections_.size(); }
 
  private:
@@ -74,7 +77,8 @@ class Intake {
 
   // From frames to exchanges: requests.cpp.
   void begin(const Lock& lock, Connection& connection, Time before, Time now);
-  bool greet(const Lock& lock, Connection& connection);
+  static bool greet(Connection& connection);
+  bool admit(const Lock& lock, Connection& connection);
   static void begin_open(const Lock&, Connection& connection);
   void begin_transfer(const Lock& lock, Connection& connection);
 

@@ -19,7 +19,8 @@
 namespace penstock {
 
 static_assert(sizeof(penstock_request) == 32 && sizeof(penstock_reply) == 32);
-static_assert(sizeof(penstock_introduction) == 120);
+static_assert(sizeof(penstock_introduction) == 120 && sizeof(penstock_challenge) == 64);
+static_assert(sizeof(penstock_transcript) == 224);
 
 inline constexpr std::uint32_t open_flags = O_ACCMODE | O_DIRECT | O_SYNC | O_DSYNC | O_NOATIME;
 inline constexpr std::uint32_t call_flags = RWF_DSYNC | RWF_SYNC;
@@ -76,10 +77,13 @@ class Parser {
   // What follows the request, where it is kept in the head: an introduction, or a path.
   std::span<const std::byte> follows() const { return {head_.data() + sizeof request_, follow_}; }
   std::byte* data() const { return data_; }
-  bool introduced() const { return introduced_; }
+  bool challenged() const { return standing_ == Standing::challenged; }
+  bool introduced() const { return standing_ == Standing::introduced; }
 
-  // HELLO was accepted.
-  void introduce() { introduced_ = true; }
+  // HELLO is being answered: the client's proof comes next.
+  void challenge() { standing_ = Standing::challenged; }
+  // The client has proven that it has the token.
+  void introduce() { standing_ = Standing::introduced; }
 
   void next() {
     have_ = have_payload_ = follow_ = 0;
@@ -88,16 +92,28 @@ class Parser {
   }
 
  private:
+  enum class Standing : std::uint8_t { unknown, challenged, introduced };
+
+  // Of the client, for this operation.
+  static Standing standing_for(std::uint32_t operation) {
+    if (operation == PENSTOCK_HELLO) return Standing::unknown;
+    return operation == PENSTOCK_PROVE ? Standing::challenged : Standing::introduced;
+  }
+
   // What can be said of a request by its head alone. What only the call itself can tell (a handle
   // that is invalid, flags that no call has) is answered with an error number instead.
   bool sound() {
     if (request_.magic != PENSTOCK_WIRE_MAGIC) return false;
-    if (introduced_ == (request_.operation == PENSTOCK_HELLO)) return false;
+    if (standing_ != standing_for(request_.operation)) return false;
     follow_ = 0;
     switch (request_.operation) {
       case PENSTOCK_HELLO:
         follow_ = sizeof(penstock_introduction);
         return request_.bytes == follow_;
+      case PENSTOCK_PROVE:
+        follow_ = PENSTOCK_DIGEST_BYTES;
+        return request_.bytes == follow_ && request_.file == 0 && request_.offset == 0 &&
+               request_.flags == 0;
       case PENSTOCK_OPEN:
         follow_ = request_.bytes;
         return follow_ > 0 && follow_ <= PENSTOCK_PATH_BYTES;
@@ -127,7 +143,7 @@ class Parser {
   }
 
   std::vector<std::byte> head_;
-  bool introduced_ = false;
+  Standing standing_ = Standing::unknown;
   bool begun_ = false;
   std::byte spare_{};
   std::size_t have_ = 0;

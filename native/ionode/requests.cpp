@@ -1,23 +1,13 @@
 // Frames become exchanges in the queues.
 
+#include <sys/random.h>
+
 #include <climits>
 #include <cstring>
 
 #include "intake.hpp"
 
 namespace penstock {
-namespace {
-
-// Compares in constant time.
-bool equal_secrets(const std::uint8_t* given, const std::string& secret) {
-  unsigned differs = 0;
-  for (std::size_t k = 0; k < secret.size(); ++k) {
-    differs |= given[k] ^ static_cast<std::uint8_t>(secret[k]);
-  }
-  return differs == 0;
-}
-
-}  // namespace
 
 void Intake::begin(const Lock& lock, Connection& connection, Time before, Time now) {
   const penstock_request& request = connection.parser.request();
@@ -33,7 +23,8 @@ void Intake::begin(const Lock& lock, Connection& connection, Time before, Time n
   exchange.answered = false;
   switch (request.operation) {
     case PENSTOCK_HELLO:
-      if (!greet(lock, connection)) {
+    case PENSTOCK_PROVE:
+      if (!(request.operation == PENSTOCK_HELLO ? greet(connection) : admit(lock, connection))) {
         ++shared_.counts(lock).refused;
         connection.phase = Phase::idle;
         doom(lock, connection);
@@ -62,13 +53,31 @@ void Intake::begin(const Lock& lock, Connection& connection, Time before, Time n
   queues_.add_chore(lock, exchange);
 }
 
-// Identifies the client. False if it may not be served.
-bool Intake::greet(const Lock& lock, Connection& connection) {
-  penstock_introduction introduction;
-  std::memcpy(&introduction, connection.parser.follows().data(), sizeof introduction);
-  if (!equal_secrets(introduction.token, token_)) return false;
-  const auto admitted =
-      shared_.sessions(lock).admit(introduction, shared_.own_uid, connection.origin);
+// Keeps what the client says of itself until it has proven that it has the token. False: there are
+// no random numbers.
+bool Intake::greet(Connection& connection) {
+  penstock_transcript& transcript = connection.transcript;
+  transcript.hello = connection.parser.request();
+  std::memcpy(&transcript.introduction, connection.parser.follows().data(),
+              sizeof transcript.introduction);
+  connection.parser.challenge();
+  return ::getrandom(transcript.nonce, sizeof transcript.nonce, 0) == sizeof transcript.nonce;
+}
+
+void Intake::prove(const penstock_transcript& transcript, const char* role,
+                   std::uint8_t (&proof)[PENSTOCK_DIGEST_BYTES]) const {
+  penstock_prove(&transcript, role, reinterpret_cast<const std::uint8_t*>(token_.data()), proof);
+}
+
+// False if the client may not be served.
+bool Intake::admit(const Lock& lock, Connection& connection) {
+  std::uint8_t given[PENSTOCK_DIGEST_BYTES];
+  std::uint8_t expected[PENSTOCK_DIGEST_BYTES];
+  std::memcpy(given, connection.parser.follows().data(), sizeof given);
+  prove(connection.transcript, PENSTOCK_ROLE_CLIENT, expected);
+  if (!penstock_same_digest(given, expected)) return false;
+  const auto admitted = shared_.sessions(lock).admit(connection.transcript.introduction,
+                                                     shared_.own_uid, connection.origin);
   if (!admitted) return false;
   connection.session = admitted->session;
   connection.group = admitted->group;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstring>
 
 #include "server.hpp"
 
@@ -150,7 +151,8 @@ void Server::serve_chore(Lock& lock, Exchange& exchange) {
     end_service(lock, service);
     usual_chore_ = average(usual_chore_, now() - began);
   }
-  account(lock, exchange);
+  // A greeting counts as one request with its proof.
+  if (exchange.operation != PENSTOCK_HELLO) account(lock, exchange);
   reply(lock, exchange);
   if (shared_.draining(lock)) shared_.changed.notify_all();
 }
@@ -258,6 +260,7 @@ void Server::reply(Lock& lock, Exchange& exchange) {
   if (exchange.operation == PENSTOCK_HELLO) {
     connection.reply.boot = boot_;
     connection.reply.node = shared_.options.id;
+    connection.transcript.reply = connection.reply;
   }
   const bool data = exchange.operation == PENSTOCK_READ && exchange.result > 0;
   ++connection.sending;
@@ -266,17 +269,30 @@ void Server::reply(Lock& lock, Exchange& exchange) {
     return;
   }
   const penstock_reply reply = connection.reply;
+  const bool challenge = exchange.operation == PENSTOCK_HELLO;
+  penstock_transcript transcript;
+  if (challenge) transcript = connection.transcript;
   std::shared_ptr<OpenFile> file = std::move(exchange.open_file);
   intake_.release(lock, connection);
   connection.parser.next();
   connection.phase.store(Phase::idle, std::memory_order_release);
   lock.unlock();
   file.reset();
-  const bool sent = connection.send(reply);
+  const bool sent = challenge ? send_challenge(connection, transcript) : connection.send(reply);
   lock.lock();
   --connection.sending;
   if (!sent || connection.doomed) intake_.doom(lock, connection);
   if (shared_.draining(lock)) crew_.poke(lock);
+}
+
+// The I/O node proves first that it has the token: before, the client says nothing that is worth
+// anything to another one.
+bool Server::send_challenge(const Connection& connection,
+                            const penstock_transcript& transcript) const {
+  penstock_challenge challenge{};
+  std::memcpy(challenge.nonce, transcript.nonce, sizeof challenge.nonce);
+  intake_.prove(transcript, PENSTOCK_ROLE_NODE, challenge.proof);
+  return connection.send(transcript.reply, challenge);
 }
 
 void Server::reply_with_payload(Lock& lock, Connection& connection) {

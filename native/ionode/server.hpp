@@ -44,6 +44,7 @@ class Server {
   void account(const Lock& lock, const Exchange& exchange);
   void drop(const Lock& lock, Exchange& exchange);
   void reply(Lock& lock, Exchange& exchange);
+  bool send_challenge(const Connection& connection, const penstock_transcript& transcript) const;
   void reply_with_payload(Lock& lock, Connection& connection);
 
   Shared& shared_;

@@ -56,9 +56,7 @@ class Carried {
     penstock_introduction introduction{};
     introduction.session[0] = session;
     introduction.job[0] = static_cast<char>('a' + session % 2);
-    std::memcpy(introduction.token, where.token.data(), where.token.size());
-    send(request(PENSTOCK_HELLO, sizeof introduction), &introduction, sizeof introduction);
-    CHECK(answer() == 0);
+    introduce(introduction, reinterpret_cast<const std::uint8_t*>(where.token.data()));
     struct stat is{};
     CHECK(::stat((where.root + "/f").c_str(), &is) == 0);
     penstock_request open = request(PENSTOCK_OPEN, 1);
@@ -104,6 +102,24 @@ class Carried {
   std::uint64_t* data;
 
  private:
+  void introduce(const penstock_introduction& introduction, const std::uint8_t* token) {
+    penstock_transcript seen{};
+    seen.hello = request(PENSTOCK_HELLO, sizeof introduction);
+    seen.introduction = introduction;
+    send(seen.hello, &introduction, sizeof introduction);
+    penstock_challenge challenge{};
+    CHECK(::recv(socket_, &seen.reply, sizeof seen.reply, MSG_WAITALL) == sizeof seen.reply);
+    CHECK(::recv(socket_, &challenge, sizeof challenge, MSG_WAITALL) == sizeof challenge);
+    CHECK(seen.reply.result == 0);
+    std::memcpy(seen.nonce, challenge.nonce, sizeof seen.nonce);
+    std::uint8_t proof[PENSTOCK_DIGEST_BYTES];
+    penstock_prove(&seen, PENSTOCK_ROLE_NODE, token, proof);
+    CHECK(penstock_same_digest(proof, challenge.proof));
+    penstock_prove(&seen, PENSTOCK_ROLE_CLIENT, token, proof);
+    send(request(PENSTOCK_PROVE, sizeof proof), proof, sizeof proof);
+    CHECK(answer() == 0);
+  }
+
   void send(penstock_request message, const void* follows, std::size_t length) {
     message.number = ++requests_;
     CHECK(::send(socket_, &message, sizeof message, MSG_NOSIGNAL) == sizeof message);

@@ -201,7 +201,7 @@ class OddCarrier(OddNode):
             _, operation, number, _, _, count, _ = REQUEST.unpack(head)
             follows = (
                 _receive(connection, count)
-                if operation in (frames.HELLO, frames.OPEN, frames.WRITE)
+                if operation in (frames.HELLO, frames.PROVE, frames.OPEN, frames.WRITE)
                 else b""
             )
             # What it answers comes through a pipe of ours, where it is changed.
@@ -221,8 +221,8 @@ class OddCarrier(OddNode):
 
     def _odd(self, operation: int, number: int, count: int, answer: bytes) -> bytes:
         """Return an answer, or what is nearly one."""
-        _, _, result, boot, _ = REPLY.unpack_from(answer)
-        magic, id, rest, random = MAGIC, self.node.id, answer[REPLY.size :], self._random
+        _, _, result, boot, id = REPLY.unpack_from(answer)
+        magic, rest, random = MAGIC, answer[REPLY.size :], self._random
         match random.randrange(40), operation:
             case 0, _:
                 magic = random.choice(EDGES) % 2**32
@@ -238,6 +238,8 @@ class OddCarrier(OddNode):
                 return answer[: random.randrange(len(answer))]
             case 6, frames.HELLO:
                 boot, id = random.choice(EDGES), id + 1
+            case 6, frames.PROVE:
+                boot, id = random.choice(EDGES), 1
             case 7, frames.OPEN:
                 result = random.choice((-5000, -22, -116))
             case 8, (frames.FSYNC | frames.FDATASYNC | frames.CLOSE):
@@ -254,7 +256,9 @@ def run_program(
     root = folder / "root"
     root.mkdir()
     with (
-        SharedPages([root], longest_wait=WAIT_SECONDS, patience=WAIT_SECONDS) as pages,
+        SharedPages(
+            [root], token=frames.TOKEN, longest_wait=WAIT_SECONDS, patience=WAIT_SECONDS
+        ) as pages,
         PageServer(pages, folder / "agent") as agent,
         make(root) as node,
     ):

@@ -18,6 +18,7 @@ PROGRAMS = [
     ("ionode", "permits_test"),
     ("ionode", "rounds_test"),
     ("ionode", "strangers_test"),
+    ("ionode", "hmac_test"),
     ("ionode", "node_test"),
 ]
 STRICT = {"UBSAN_OPTIONS": "halt_on_error=1", "TSAN_OPTIONS": "halt_on_error=1"}

@@ -20,11 +20,15 @@ from live.ionode.frames import (
     HELLO,
     INTRODUCTION,
     MAGIC,
+    NONCE_BYTES,
     OPEN,
+    PROVE,
     READ,
     REPLY,
     REQUEST,
+    TOKEN,
     WRITE,
+    proof,
 )
 
 from penstock.live.protocol.messages import Node
@@ -36,10 +40,13 @@ Before = Callable[[int, int, int], int | None]
 class OddNode:
     """Serves files below a root until closed; a context manager."""
 
-    def __init__(self, root: Path, *, id: int = 7) -> None:
+    boot = 1
+
+    def __init__(self, root: Path, *, id: int = 7, token: bytes = TOKEN) -> None:
         self.before: Before = lambda operation, offset, count: None
         self.requests: list[tuple[int, int, int]] = []
         self._root = root
+        self._token = token
         self._files: dict[int, int] = {}
         self._handles = itertools.count()
         self._connections: list[socket.socket] = []
@@ -87,12 +94,13 @@ class OddNode:
             return False
         magic, operation, number, file, offset, count, flags = REQUEST.unpack(data)
         assert magic == MAGIC
-        self.requests.append((operation, offset, count))
         follows = b""
-        if operation in (HELLO, OPEN, WRITE):
+        if operation != PROVE:  # one greeting is one request
+            self.requests.append((operation, offset, count))
+        if operation in (HELLO, PROVE, OPEN, WRITE):
             follows = _receive(connection, count)
         assert operation != HELLO or count == INTRODUCTION.size
-        result = self.before(operation, offset, count)
+        result = None if operation == PROVE else self.before(operation, offset, count)
         if operation == WRITE and result is not None and result > 0:
             follows, result = follows[:result], None
         back = b""
@@ -107,8 +115,17 @@ class OddNode:
                     result = self._call(operation, file, offset, follows)
             except OSError as error:
                 result = -(error.errno or 5)
-        connection.sendall(REPLY.pack(MAGIC, number, result, 1, self.node.id) + back)
+        greets = operation == HELLO
+        reply = REPLY.pack(MAGIC, number, result, greets * self.boot, greets * self.node.id)
+        if greets:
+            back = self.challenge(data + follows, reply)
+        connection.sendall(reply + back)
         return True
+
+    def challenge(self, hello: bytes, reply: bytes) -> bytes:
+        """Return what follows the reply to a greeting."""
+        nonce = os.urandom(NONCE_BYTES)
+        return nonce + proof(b"node", token=self._token, hello=hello, reply=reply, nonce=nonce)
 
     def _open(self, path: bytes, inode: int, flags: int) -> int:
         # Without O_DIRECT: what it receives is not aligned.

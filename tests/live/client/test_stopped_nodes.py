@@ -47,6 +47,9 @@ NO_ERROR = {"dup2"}
 ONCE = {"a child": 2}
 """How often a loss is reported, if not once: parent and child each have their own fsync."""
 
+ALLOWED = {"a child": {0, errno.EIO}}
+"""A child has none of its parent's connections: nothing proves that the I/O node is still there."""
+
 
 @pytest.fixture
 def pages(root: Path) -> Iterator[SharedPages]:
@@ -112,7 +115,7 @@ def test_sync_and_close_wait_for_an_io_node_that_stands_still(
     check_all_wait(writers)
     node.process.send_signal(signal.SIGCONT)
     for way, process in writers.items():
-        assert set(answers(process)) == {0}, way
+        assert set(answers(process)) == ALLOWED.get(way, {0}), way
 
 
 def test_a_loss_is_reported_once_its_io_node_is_gone(

@@ -1,5 +1,6 @@
 """A client of the wire format, as small as can be: one connection, one request at a time."""
 
+import hmac
 import os
 import socket
 import struct
@@ -8,13 +9,19 @@ from pathlib import Path
 
 from limits import HANG
 
-MAGIC, LARGEST = 0x31574E50, 4 << 20
-HELLO, OPEN, WRITE, READ, FSYNC, FDATASYNC, CLOSE = range(1, 8)
+MAGIC, LARGEST = 0x32574E50, 4 << 20
+HELLO, OPEN, WRITE, READ, FSYNC, FDATASYNC, CLOSE, PROVE = range(1, 9)
 REQUEST = struct.Struct("<IIIIQII")
 INTRODUCTION = struct.Struct("<QQII64s32s")
 REPLY = struct.Struct("<IIqQQ")
+NONCE_BYTES = PROOF_BYTES = 32
 TOKEN = b"t" * 32
 PATIENCE = HANG
+
+
+def proof(role: bytes, *, token: bytes, hello: bytes, reply: bytes, nonce: bytes) -> bytes:
+    """Return what shows that one side (b"node", b"client") has the token and saw this greeting."""
+    return hmac.digest(token, role.ljust(8, b"\0") + hello + reply + nonce, "sha256")
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,7 @@ class Client:
         job: bytes = b"job",
         token: bytes = TOKEN,
         hello: bool = True,
+        check: bool = True,
         buffer: int = 0,
     ) -> None:
         self.root = carrier.root
@@ -59,6 +67,7 @@ class Client:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self.number = 0
         self.job, self.session, self.token = job, session, token
+        self.check = check  # the I/O node's proof
         self.greeting: Reply | None = None
         try:
             if carrier.source:
@@ -82,8 +91,20 @@ class Client:
         self.socket.close()
 
     def hello(self) -> Reply:
-        introduction = INTRODUCTION.pack(self.session, 7, os.getpid(), 0, self.job, self.token)
-        return self.ask(HELLO, length=len(introduction), follows=introduction)
+        """Greet, check the I/O node's proof, give ours; return the reply to the greeting."""
+        introduction = INTRODUCTION.pack(
+            self.session, 7, os.getpid(), 0, self.job, os.urandom(NONCE_BYTES)
+        )
+        greeting = self.ask(HELLO, length=len(introduction), follows=introduction)
+        hello = REQUEST.pack(MAGIC, HELLO, self.number, 0, 0, len(introduction), 0) + introduction
+        reply = REPLY.pack(MAGIC, greeting.number, greeting.result, greeting.boot, greeting.node)
+        nonce, theirs = self.receive(NONCE_BYTES), self.receive(PROOF_BYTES)
+        seen = {"hello": hello, "reply": reply, "nonce": nonce}
+        if self.check:
+            assert theirs == proof(b"node", token=self.token, **seen)
+        ours = proof(b"client", token=self.token, **seen)
+        assert self.ask(PROVE, length=len(ours), follows=ours) == Reply(self.number, 0, 0, 0)
+        return greeting
 
     def send(
         self,
