@@ -36,7 +36,7 @@ async def status(answers: Answers, peer: Peer, jobs: int) -> tuple[bytes, int]:
     return answers.of("asks")[0], read
 
 
-def asked(folder: Path, peer: Peer, jobs: int) -> tuple[bytes, int]:
+def ask_status(folder: Path, peer: Peer, jobs: int) -> tuple[bytes, int]:
     folder.mkdir()
     with answering(folder) as answers:
         return asyncio.run(asyncio.wait_for(status(answers, peer, jobs), HANG))
@@ -44,7 +44,7 @@ def asked(folder: Path, peer: Peer, jobs: int) -> tuple[bytes, int]:
 
 def test_jobs_that_a_user_does_not_see_are_not_described(tmp_path: Path) -> None:
     """Each one was, and left out then: each description reads the clock."""
-    of_few, of_many = (asked(tmp_path / str(jobs), BOB, jobs)[1] for jobs in (FEW, MANY))
+    of_few, of_many = (ask_status(tmp_path / str(jobs), BOB, jobs)[1] for jobs in (FEW, MANY))
     assert of_many <= of_few + FEW
 
 
@@ -53,7 +53,7 @@ def test_an_answer_names_the_first_jobs_ahead_and_how_many_there_are(
     tmp_path: Path, peer: Peer
 ) -> None:
     """950 jobs that waited: 12.7 MB, and as much work squared."""
-    seen = decode_line(asked(tmp_path / "site", peer, MANY)[0], messages.Status)
+    seen = decode_line(ask_status(tmp_path / "site", peer, MANY)[0], messages.Status)
     assert len(seen.jobs) == MANY
     assert [job.ahead for job in seen.jobs] == list(range(MANY))
     assert [len(job.behind) for job in seen.jobs] == [min(k, BEHIND) for k in range(MANY)]

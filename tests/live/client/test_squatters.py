@@ -86,7 +86,7 @@ class Squatter:
     """Listens where an I/O node was; a context manager."""
 
     def __init__(self, port: int, answer: bytes, pause: float) -> None:
-        self.heard = bytearray()
+        self.received = bytearray()
         self._answer, self._pause = answer, pause
         self._taken: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", port), backlog=64)
@@ -112,12 +112,12 @@ class Squatter:
 
     def _hear(self, connection: socket.socket) -> None:
         try:
-            self.heard += connection.recv(4096)
+            self.received += connection.recv(4096)
             for byte in self._answer:
                 connection.sendall(bytes([byte]))
                 time.sleep(self._pause)
             while data := connection.recv(4096):
-                self.heard += data
+                self.received += data
         except OSError:
             pass
 
@@ -139,9 +139,9 @@ def test_a_squatter_gets_no_token_and_delays_no_sync(
         output, _ = process.communicate(timeout=HANG)
         assert output.split() == [str(errno.EIO)]
         assert time.monotonic() - began < 10 * PATIENCE
-        heard = bytes(squatter.heard)
-    assert TOKEN not in heard
-    assert len(heard) % 152 == 0, "more than greetings, without a proof"
+        received = bytes(squatter.received)
+    assert TOKEN not in received
+    assert len(received) % 152 == 0, "more than greetings, without a proof"
 
 
 @pytest.mark.parametrize("bit", [0, 8 * NONCE_BYTES, 8 * NONCE_BYTES + 255])

@@ -98,10 +98,10 @@ class Client:
         greeting = self.ask(HELLO, length=len(introduction), follows=introduction)
         hello = REQUEST.pack(MAGIC, HELLO, self.number, 0, 0, len(introduction), 0) + introduction
         reply = REPLY.pack(MAGIC, greeting.number, greeting.result, greeting.boot, greeting.node)
-        nonce, theirs = self.receive(NONCE_BYTES), self.receive(PROOF_BYTES)
+        nonce, proof_of_node = self.receive(NONCE_BYTES), self.receive(PROOF_BYTES)
         seen = {"hello": hello, "reply": reply, "nonce": nonce}
         if self.check:
-            assert theirs == proof(b"node", token=self.token, **seen)
+            assert proof_of_node == proof(b"node", token=self.token, **seen)
         ours = proof(b"client", token=self.token, **seen)
         assert self.ask(PROVE, length=len(ours), follows=ours) == Reply(self.number, 0, 0, 0)
         return greeting
