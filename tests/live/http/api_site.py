@@ -14,6 +14,7 @@ from limits import HANG
 
 from penstock.config import Config
 from penstock.errors import InputError
+from penstock.live.controller.peer import Peer
 from penstock.live.controller.status import TurnWaits
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
@@ -214,7 +215,7 @@ class FakeService(ControllerService):
         self.waits = TurnWaits()
         self.policy = "set-10"
 
-    async def status(self) -> messages.Status:
+    async def status(self, _: Peer | None = None) -> messages.Status:
         self.statuses += 1
         await self.answers.wait()
         if self.fails:
